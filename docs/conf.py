@@ -1,4 +1,4 @@
-"""Sphinx: `sphinx-build -W docs site`, then open site/index.html; nothing on its pages is loaded from elsewhere."""
+"""Settings of Sphinx. Run `sphinx-build -W docs site`, then open site/index.html, which loads nothing from outside."""
 
 from typing import Any
 
@@ -12,15 +12,15 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-html_show_search_summary = False  # it would fetch the pages found, which a browser refuses for pages opened as files
+html_show_search_summary = False  # It would fetch the found pages, which browsers refuse for pages opened as files.
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 
-# The docstrings: Google's sections, single backticks for names.
+# Docstrings have Google's sections, and names in single backticks.
 default_role = "py:obj"
 autodoc_default_options = {
     "members": True,
-    # Pydantic's and scikit-learn's.
+    # These members come from Pydantic and scikit-learn.
     "exclude-members": "model_config, get_metadata_routing, set_fit_request, set_score_request",
 }
 autodoc_member_order = "bysource"
@@ -29,10 +29,10 @@ napoleon_use_ivar = True  # attributes that a docstring lists are not documented
 
 
 def is_bare_tuple_field(_app: Sphinx, _what: str, _name: str, item: object, *_: Any) -> bool | None:
-    """Leave out fields of named tuples, of which Python itself says "Alias for field number 0"."""
+    """Leave out fields of named tuples, whose only docstring is Python's "Alias for field number 0"."""
     return True if type(item).__name__ == "_tuplegetter" else None
 
 
 def setup(app: Sphinx) -> None:
-    """Register what Sphinx has no setting for."""
+    """Register the hooks for which Sphinx has no setting."""
     app.connect("autodoc-skip-member", is_bare_tuple_field)

@@ -33,16 +33,17 @@ PRESET = "digits"
 DOCS = Path(__file__).parent
 _HEAD = f"""# Gallery
 
-Every figure of the pipeline, as the preset `{PRESET}` draws it, with the command that makes it and everything it needs.
-All of them at once: `make reproduce`. Another data set: another [preset](howto/presets.md). The same captions stand in
-`results/<preset>/report.html`, beside files of each figure and the numbers that it shows.
+This page shows every figure of the pipeline, as the preset `{PRESET}` draws it. Each figure has the command that makes
+it with everything it needs. `make reproduce` makes all of them. For another data set, choose another
+[preset](howto/presets.md). The same captions are in `results/<preset>/report.html`, together with files of each
+figure and the numbers that it shows.
 
-A line has the name of its bound, with the [accountant](accountants.md) in brackets: *paper’s bound (lsi)*, *our bound
-(shifted)*, and for Descent-to-Delete *its theorem (printed)*. ε and δ are those of the guarantee, σ is the scale of the
-noise, S the number of records of a request, K the number of unlearning steps of Langevin unlearning, and I that of
-Descent-to-Delete. X1 to X16 are parts of the experiments on private learning.
+A line is labelled with the name of its bound, with the [accountant](accountants.md) in brackets: *paper’s bound
+(lsi)*, *our bound (shifted)*, and for Descent-to-Delete *its theorem (printed)*. ε and δ are those of the guarantee,
+σ is the scale of the noise, S the number of records of a request, K the number of unlearning steps of Langevin
+unlearning, and I that of Descent-to-Delete. X1 to X16 are parts of the experiments on private learning.
 
-The preset `{PRESET}` has other data and another regularisation than the papers. [Fig. 3a on
+The preset `{PRESET}` differs from the papers in its data and its regularisation. [Fig. 3a on
 MNIST](howto/langevin-fig3a.md) is a figure with the paper's own data and constants.
 
 <!-- Written by gallery.py, as the pictures are: `make pictures`. -->

@@ -1,8 +1,8 @@
-"""Audit a warm start beside a certified removal.
+"""Audit a warm start and a certified removal.
 
 A common way to remove records is to fit again without them, from the old weights. The audit learns 25 of 50 made-up
-records, the canaries, removes them, and names 25 canaries by the model alone. A model that forgot lets it name about
-half of them correctly.
+records, the canaries, removes them, and then guesses from the model alone which 25 were learned. If the model forgot
+them, about half of the guesses are right.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ results = {"warm start": warm, "fit from zero": anew, "certified": certified}
 for name, result in results.items():
     print(f"{name}: {result.verdict}; {result.headline}")
 
-# Each audit looks at one model, before and after the removal.
+# Each audit attacks one model, before and after the removal.
 sns.set_theme(style="ticks", palette="colorblind", font="DejaVu Sans")
 figure, axes = plt.subplots(layout="constrained")
 places = np.arange(len(results))

@@ -1,8 +1,8 @@
 """Count the deletions that a private model covers.
 
 A model that is differentially private from the start needs no work when records are deleted. Its guarantee becomes
-weaker with each deletion, by group privacy. We count how many deletions stay within an epsilon of 1, and what accuracy
-this costs.
+weaker with each deletion, by group privacy. We count the deletions that keep epsilon at 1 or below, and measure the
+accuracy that this costs.
 """
 
 import matplotlib.pyplot as plt

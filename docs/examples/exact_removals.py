@@ -1,7 +1,7 @@
 """Unlearn exactly, and see what the noise saves.
 
 `ExactLogisticRegression` keeps every step of its learning. A removal examines the steps that used the record, and
-because of the noise most of them may stay. With more noise, fewer removals have to repeat steps of learning, but the
+because of the noise, most of these steps can stay. With more noise, fewer removals repeat steps of learning, but the
 model becomes less accurate.
 """
 
@@ -16,12 +16,12 @@ from certified_unlearning import ExactLogisticRegression
 SIGMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 REMOVALS = 100
 
-# Images of digits, even against odd. Rows of a norm above 80 would be scaled down.
+# The data are images of digits, even against odd. Rows of norm above 80 would be scaled down.
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y % 2, random_state=0)
 gone = np.random.default_rng(0).permutation(len(X))[:REMOVALS]  # chosen without a look at the model, as is required
 
-# After each removal, equal weights show that no step was taken again. Only the owner of the model may look.
+# If the weights are equal after a removal, no step was repeated. Only the owner of the model may compare them.
 again, accuracies = [], []
 for sigma in SIGMAS:
     model = ExactLogisticRegression(sigma=sigma, data_norm=80, random_state=0).fit(X, y)

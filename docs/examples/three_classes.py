@@ -1,8 +1,8 @@
 """Forget with three classes and hundreds of features.
 
 The rows are like embeddings of texts or images: wide, and of norm 1. Each request removes ten records, and a few passes
-over all rows correct the old weights. We compare its processor time with that of a new fit by scikit-learn, which
-starts from zero.
+over all rows correct the old weights. We compare the processor time of requests with that of new fits by scikit-learn,
+which start from zero.
 """
 
 import time

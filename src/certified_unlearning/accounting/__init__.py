@@ -1,25 +1,25 @@
-"""Privacy accounting as pure functions of numbers: no data, no tensors, quick to import. One folder per analysis.
+"""Privacy accounting: pure functions of numbers that need no data and no tensors. Each analysis has a folder.
 
 ===============  ==========================================================================================
-`core`           what all share: the constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
-`langevin`       Langevin unlearning: `lsi` as published, `hoelder` with optimised exponents; `planning`: steps, noise
-                 or records; `stationarity`: finite learning; `accountants`: the interchangeable ones by name
-`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic`: what rounding costs
-`cyclic`         the same for mini-batches: `stream` of requests, `planning`, `accountants`
-`descent`        Descent-to-Delete: `published`, `shifted` (its tighter form), `conditional` (against retraining noised
-                 once where the state is published)
+`core`           what all analyses share: constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
+`langevin`       Langevin unlearning: `lsi` (as published), `hoelder` (with optimised exponents), `planning` (of steps,
+                 noise or records), `stationarity` (the cost of finite learning), `accountants` (by name)
+`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic` (the cost of rounding)
+`cyclic`         shifted interpolation for mini-batches: `stream` of requests, `planning`, `accountants`
+`descent`        Descent-to-Delete: `published`, `shifted` (a tighter bound), `conditional` (the state is published,
+                 and the comparator is retraining that is noised once)
 `residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
-                 the `schedule` of reading data
-`deletion`       *Forget Unlearning*: `planning`, its `conditions`, the `rates` of its Rényi bounds, risk (`utility`),
+                 the `schedule` by which data are read
+`deletion`       *Forget Unlearning*: `planning`, its `conditions`, the `rates` of Rényi bounds, risk (`utility`),
                  attack advantage (`soundness`)
-`tv`             exact unlearning by total variation: how often an edit computes again (`subsampling`, `recomputation`,
-                 `tree`), published parameters (`erm`, `one_pass`), `planning`
+`tv`             exact unlearning by total variation: how often an edit causes a recomputation (`subsampling`,
+                 `recomputation`, `tree`), published parameters (`erm`, `one_pass`), `planning`
 `private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,
-                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches, and what they guarantee, for one
+                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; and what these guarantee for one
                  record and for several
-`accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
-                 numbers of a certificate
-`streams`        the requests to one model, and what they came to: from one request to the next
+`accountant`     what an accountant declares; `accountants`: all accountants; `assumptions`: what they assume, in words;
+                 `guarantees`: the numbers of a certificate
+`streams`        the requests to one model, and the guarantee so far, which each request updates
 ===============  ==========================================================================================
 
 Formulas that only a paper's claims and figures need are in `papers`, in the paper's ``theory``.

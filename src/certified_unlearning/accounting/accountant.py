@@ -1,4 +1,4 @@
-"""Declaration of an accountant: an analysis with its name, its wording and its assumptions, next to its formulas."""
+"""What an accountant declares: the name, the wording and the assumptions of an analysis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ class Assumption:
 
     Attributes:
         statement: What must hold.
-        status: Whether the software checked it or takes it for granted.
-        by: What checked it, or why it is taken for granted.
+        status: Whether the software checked the condition or assumes it.
+        by: What checked the condition, or why it is assumed.
     """
 
     statement: str
@@ -26,13 +26,14 @@ class Accountant:
 
     Attributes:
         name: Name of the accountant in records and certificates.
-        form: Its name in labels, next to the mechanism's.
-        mechanism: The mechanism whose runs it covers.
+        form: Name of the accountant in labels, which follows the mechanism's name.
+        mechanism: The mechanism whose runs the accountant covers.
         variants: The covered variants of the mechanism, each with its comparator: what the unlearned model is
             indistinguishable from.
-        assumptions: Its assumptions besides those of all accountants.
-        source: Whether the analysis is a paper's or derived here.
-        as_published: Whether its theorem is applied unchanged outside its statement, as a paper does.
+        assumptions: The assumptions that this accountant adds to those of all accountants.
+        source: Whether the analysis is from a paper or derived here.
+        as_published: Whether a theorem is applied unchanged to a case that its statement does not cover, as a paper
+            does.
         bound: Description of the bound for figure legends, such as ``paper’s bound``; empty to show only its form.
     """
 
@@ -46,26 +47,26 @@ class Accountant:
     bound: str = ""
 
     noise_in_every_step: ClassVar[bool] = False
-    """Whether it covers runs in which every step is noisy. Other runs add noise only on publication."""
+    """Whether the covered runs add noise in every step. Other runs add noise only on publication."""
 
 
 SEEDED_NOISE = (
     "it can be repeated from a seed: the noise can be subtracted by anybody who knows the seed, or who tries all seeds "
     "if they are numbers of 32 bits, and the noises of two models made with one seed cancel each other"
 )
-"""What keeps noise secret that a seed can repeat: nothing."""
+"""Why noise that a seed can repeat is not secret."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",
     by="they were given as numbers: counted from the labels, they would tell of removed records",
 )
-"""The assumptions on class weights. Weights of at most 1 leave all bounds of a record's loss unchanged."""
+"""The assumption on class weights. Weights of at most 1 leave all bounds on a record's loss unchanged."""
 PUBLIC_TARGET_RANGE = Assumption(
     statement="the range of targets does not depend on the records",
     status="assumed",
     by="it was given as numbers, to which targets were clipped: read off the targets, it would tell of removed records",
 )
-"""The assumptions of ridge regression."""
+"""The assumption on the targets of ridge regression."""
 PROJECTION = Assumption(
     statement="projection on a ball",
     status="checked",

@@ -1,4 +1,4 @@
-"""Guarantees in words: for each accountant, the kind of guarantee, its comparator and its assumptions."""
+"""What certificates state in words, for each accountant: the kind of guarantee, the comparator, the assumptions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSo
 
 
 class Arithmetic(NamedTuple):
-    """Precision of a run: numbers that a certificate states under the same names."""
+    """The precision of a run. A certificate states these numbers under the same names."""
 
     rounding_error: float
     noise_delta: float
@@ -23,11 +23,11 @@ class Arithmetic(NamedTuple):
 
 
 def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
-    """Return the kind of guarantee of an accountant's epsilon; ``none`` for retraining, which needs no accountant."""
+    """Return the kind of guarantee that an accountant's epsilon states; the accountant ``none`` means retraining."""
     if accountant == NO_ACCOUNTANT:
         return "exact"
     if smoothness == "spectral":
-        # This L depends on the data. Without a margin for the removed records, it certifies nothing.
+        # This L depends on the data. Without a margin for the removed records, L certifies nothing.
         return "heuristic"
     return "as published" if ACCOUNTANTS[accountant].as_published else "upper bound"
 

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 
 class Guaranteed(NamedTuple):
-    """Numbers of a certificate that follow from its constants.
+    """The numbers of a certificate that are computed from the certificate's constants.
 
     Attributes:
         epsilon: Epsilon, including rounding.
-        mu: The same guarantee as Gaussian differential privacy, if the accountant gives it.
+        mu: ``mu`` of the same guarantee in the form of Gaussian differential privacy; None if the accountant gives
+            none.
         extra_delta: Addition to delta for stopping learning before stationarity, for rounding, and for noise.
         epsilon_in_exact_arithmetic: Epsilon by the papers' analysis.
-        rounding_error: Largest distance of the end of a computed step from that of the exact one.
+        rounding_error: Largest distance between the ends of a computed step and of the exact one.
         noise_delta: The part of ``extra_delta`` for random norms larger than assumed.
         noise_resolution: Largest distance of a step's noise, or of the published noise, from exact Gaussian noise.
     """

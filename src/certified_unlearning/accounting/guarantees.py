@@ -20,7 +20,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import noun_of
 
 BETA_OF_BEFORE = 1e-12
-"""The fixed probability that `learning_start` used in the past; now it is derived from epsilon and delta."""
+"""The probability that `learning_start` used in old certificates. New ones derive it from epsilon and delta."""
 
 
 def as_computed(
@@ -40,7 +40,8 @@ def as_computed(
         dimension: Number of parameters, ``d``.
         classes: Number of classes.
         dtype: Type of weights and rows.
-        variant: ``secret-state`` and ``published-state`` add noise on publication, the others in every step.
+        variant: Variant of the mechanism: ``secret-state`` and ``published-state`` add noise on publication, all others
+            in every step.
         start: Mean of every coordinate of the start.
         projects: Whether every step projects onto a ball.
     """
@@ -67,7 +68,7 @@ def guarantee_of(
     start: float,
     stream: Stream | None = None,
 ) -> Guaranteed:
-    """Return what a certificate states, by `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`.
+    """Return the numbers that a certificate states, by `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`.
 
     Args:
         problem: The constants.
@@ -75,9 +76,9 @@ def guarantee_of(
         accountant: Name of the accountant.
         variant: Variant of the mechanism.
         delta: Strictly between 0 and 1.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
-        stream: The stored effect of the requests, if it was kept; it is not compared with the schedule.
+        stream: The stored effect of the requests, if it was kept. It is not compared with the schedule.
 
     Raises:
         ParameterError: No accountant has this name.
@@ -109,19 +110,19 @@ def langevin_guarantee(
     dimension: int,
     start: float,
 ) -> Guaranteed:
-    """Return what a certificate of Langevin unlearning states.
+    """Return the numbers that a certificate of Langevin unlearning states.
 
     Args:
-        problem: The constants. With exact arithmetic, the result is that of certificates from before rounding was
-            counted.
-        schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
+        problem: The constants. With exact arithmetic, the result is that of old certificates, which did not count
+            rounding.
+        schedule: Noise, learning steps, and the steps of every request. Without requests, epsilon is 0.
         delta: Strictly between 0 and 1.
         accountant: Name of the accountant.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
 
     Raises:
-        AssumptionError: More than delta would be added to delta.
+        AssumptionError: The additions to delta would exceed delta.
     """
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
@@ -148,7 +149,7 @@ def langevin_guarantee(
 
 
 class ExtraDelta(NamedTuple):
-    """Additions to delta: the total, and its part for random norms larger than assumed."""
+    """Additions to delta: the sum of all, and the part for random norms that are larger than assumed."""
 
     all: float
     noise: float
@@ -165,16 +166,16 @@ def added_to_delta(
     exact_epsilon: float,
     epsilon: float,
 ) -> ExtraDelta:
-    """Return the additions of Langevin unlearning to delta: for stopping before stationarity, for rounding, for noise.
+    """Return what Langevin unlearning adds to delta for stopping before stationarity, for rounding, and for noise.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
         delta: Strictly between 0 and 1.
         accountant: Name of the accountant.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
-        exact_epsilon: The epsilon in exact arithmetic; no addition decreases as it grows.
+        exact_epsilon: The epsilon in exact arithmetic. The additions do not decrease as this epsilon grows.
         epsilon: The epsilon with rounding.
 
     Raises:
@@ -223,7 +224,7 @@ def require_stationarity(
     epsilon: float,
     delta: float,
 ) -> float:
-    """Return the addition to delta for stopping learning before stationarity, for accountants that assume stationarity.
+    """Return the addition to delta for stopping before stationarity, for accountants that assume stationarity.
 
     Raises:
         AssumptionError: The addition is more than delta.
@@ -251,16 +252,16 @@ def require_stationarity(
 def cyclic_guarantee(
     problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float, stream: Stream | None = None
 ) -> Guaranteed:
-    """Return what a certificate of mini-batch Langevin unlearning states.
+    """Return the numbers that a certificate of mini-batch Langevin unlearning states.
 
     Args:
-        problem: The constants of a batch, as `cyclic.stream.curve` takes them.
-        schedule: Noise, cycle, learning steps, and the requests; 0 requests guarantee 0.
+        problem: The constants of a batch, as for `cyclic.stream.curve`.
+        schedule: Noise, cycle, learning steps, and the requests. Without requests, epsilon is 0.
         delta: Strictly between 0 and 1.
-        stream: As for `guarantee_of`.
+        stream: The stored effect of the requests, if it was kept. It is not compared with the schedule.
 
     Raises:
-        AssumptionError: More than delta would be added to delta.
+        AssumptionError: The additions to delta would exceed delta.
     """
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
@@ -289,17 +290,20 @@ def descent_guarantee(
     variant: str,
     dimension: int,
 ) -> Guaranteed:
-    """Return what a certificate of Descent-to-Delete states; arguments and errors as for `langevin_guarantee`.
+    """Return the numbers that a certificate of Descent-to-Delete states.
 
     Args:
         problem: The constants, with the step size that Descent-to-Delete prescribes.
-        schedule: Its ``sigma`` is the published noise; 0 requests guarantee 0.
+        schedule: The requests; ``sigma`` is the published noise. Without requests, epsilon is 0.
         delta: Strictly between 0 and 1.
-        accountant: Which analysis, as a certificate names it.
+        accountant: Name of the accountant.
         variant: ``secret-state`` or ``published-state``.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
+
+    Raises:
+        AssumptionError: The additions to delta would exceed delta.
     """
-    # `rounding` gives it in units of a step's noise.
+    # `rounding` states errors in units of a step's noise.
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
         return _nothing(problem, noise_std, schedule.sigma)
@@ -323,8 +327,8 @@ def epsilon_all_published(
 ) -> float | None:
     """Return epsilon for an observer that kept every published model, including the learned one; 0 without requests.
 
-    None if it is so large that the probabilities left out by `rounding` would use up all of delta. Arguments as for
-    `guarantee_of`.
+    The result is None if epsilon is so large that the probabilities that `rounding` leaves out would use up all of
+    delta. The arguments are those of `guarantee_of`.
     """
     if not schedule.steps:
         return 0.0
@@ -334,7 +338,7 @@ def epsilon_all_published(
         mu = cyclic.joint_curve(problem, schedule).mu
     else:
         mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
-    # A millionth of delta covers them, and changes epsilon by about a millionth.
+    # A millionth of delta covers the probabilities left out, and changes epsilon by about a millionth.
     share = 1e-6 if problem.rounding != EXACT else 0.0
     epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
     steps = int(schedule.learning_steps) + sum(schedule.steps)
@@ -344,7 +348,7 @@ def epsilon_all_published(
 
 
 def _nothing(problem: accounting.Problem, noise_std: float, published_std: float) -> Guaranteed:
-    """Return the guarantee before any removal."""
+    """Return the guarantee before any removal, with epsilon 0."""
     if problem.rounding == EXACT:
         return Guaranteed(0.0, 0.0, 0.0)
     nothing = accounting.CertifiedRequest(0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The requests to one model, and their effect so far."""
+"""The requests to one model on mini-batches, and the guarantee so far."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 
 
 class Stream:
-    """The requests to one model on cyclic mini-batches with a target, and their effect so far.
+    """The requests to one model on cyclic mini-batches, the target, and the guarantee so far.
 
-    A stream is a value: `after` returns the stream with one more request. It carries over what was computed for this
-    one, so the time of a request does not depend on the number of earlier ones. Results are cached in the stream;
-    in the worst case, threads that ask at the same time compute the same value twice.
+    A stream is a value: `after` returns a new stream with one more request. The new stream reuses the results of the
+    old one, so the time of a request does not depend on the number of earlier requests. Results are cached in the
+    stream. In the worst case, threads that ask at the same time compute the same value twice.
 
     Attributes:
         schedule: Noise, cycle, learning steps, and the requests so far.
@@ -26,15 +26,15 @@ class Stream:
         delta: Target delta.
         target: The largest ``mu`` that meets the target.
         floor: The ``mu`` that rounding costs for any number of steps.
-        computed: A step, with the rounding of its arithmetic.
-        exact: The same in exact arithmetic.
+        computed: The steps with the rounding of their arithmetic.
+        exact: The steps in exact arithmetic.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> None:
-        """Take the constants, and the requests that were already answered; raises the errors of `stream.curve`.
+        """Set the constants and the requests that were already answered; raises the errors of `stream.curve`.
 
         Args:
-            problem: The constants of a batch, with the rounding of its arithmetic.
+            problem: The constants of a batch, with the rounding of the arithmetic.
             schedule: Noise, cycle, learning steps, and requests.
             epsilon: Target epsilon, above 0.
             delta: Strictly between 0 and 1.
@@ -53,32 +53,32 @@ class Stream:
 
     @property
     def problem(self) -> Problem:
-        """The constants of a batch, with the rounding of its arithmetic."""
+        """The constants of a batch, with the rounding of the arithmetic."""
         return self.computed.problem
 
     @property
     def largest(self) -> "_Largest":
-        """The guarantee after every request."""
+        """The guarantee that holds after every request, with rounding and in exact arithmetic."""
         if self._largest is None:
             of_each = [stream.largest_curve(each.problem, self.schedule).mu for each in (self.computed, self.exact)]
             self._largest = _Largest(*[self._certified(mu) for mu in of_each])
         return self._largest
 
     def before_answer(self, *, records: int, places: Places | None = None) -> Pool:
-        """Return the effect of one more request before it is answered; `after` reuses it.
+        """Return the pooled effect of one more request before its answer, which `after` reuses.
 
         Args:
-            records: Number of records that it removes.
+            records: Number of records that the request removes.
             places: Places of the records; None for the worst places, which are then used for all requests.
 
         Raises:
-            ParameterError: There are fewer records, or they cannot lie there.
-            InfeasibleError: As for `stream.curve`.
+            ParameterError: Fewer records remain, or the records cannot be at these places.
+            InfeasibleError: There are too many steps, as for `stream.curve`.
         """
         return self._asked(records, places).before
 
     def after(self, *, records: int, steps: int, places: Places | None = None) -> "Stream":
-        """Return the stream with one more request and its steps; the other arguments are those of `before_answer`."""
+        """Return the stream with one more request that takes ``steps``; see `before_answer` for other arguments."""
         asked = self._asked(records, places)
         stream.require_countable(asked.requests.steps + steps)
         longer = object.__new__(Stream)
@@ -94,14 +94,14 @@ class Stream:
         return longer
 
     def all_published(self) -> GaussianCurve:
-        """Return the curve for an observer that keeps every published model: `stream.joint_curve`."""
+        """Return the curve for an observer that keeps every published model, see `stream.joint_curve`."""
         return stream.joint_curve_of(self.computed, self._requests, self.schedule)
 
     def _asked(self, records: int, places: Places | None) -> "_Next":
         latest = self._next
         if latest is None or (latest.records, latest.places) != (records, places):
             schedule = self.schedule.followed_by(records=records, steps=0, places=places)
-            # If the places of one request are not given, no places are used.
+            # If the places of one request are not given, the places of all requests are ignored.
             goes_on = schedule.places is not None or not self.schedule.places
             if goes_on:
                 held = None if schedule.places is None else schedule.places[-1]
@@ -121,21 +121,21 @@ class Stream:
 
 
 class _Largest(NamedTuple):
-    """The guarantee after every request: as computed, and in exact arithmetic."""
+    """The guarantee that holds after every request, with rounding and in exact arithmetic."""
 
     computed: CertifiedRequest
     exact: CertifiedRequest
 
 
 class _Next(NamedTuple):
-    """The last request about which a stream was asked.
+    """The next request of a stream, as it was last computed.
 
     Attributes:
-        records: Number of records that it removes.
+        records: Number of records that the request removes.
         places: Places of the records; None for the worst places.
-        schedule: The schedule, with zero steps for this request's answer.
+        schedule: The schedule with this request, which has no steps yet.
         requests: All requests, including this one.
-        before: Their effect before the answer.
+        before: The pooled effect of all requests before this one is answered.
         goes_on: Whether earlier requests are counted at the same places as before.
     """
 

@@ -1,1 +1,4 @@
-"""Papers, a folder each. `all` lists them; an experiment is imported without it."""
+"""The reproduced papers, each in its own folder.
+
+The module `all` lists the papers and imports none of their experiments' code.
+"""

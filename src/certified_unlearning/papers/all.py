@@ -1,4 +1,4 @@
-"""The papers that are reproduced: the only list of them, and how those of others join it."""
+"""The only list of the reproduced papers, and the entry points by which other packages add theirs."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -28,11 +28,11 @@ PAPERS = (
     CHEAPER_THAN_RETRAINING,
 )
 ENTRY_POINTS = "certified_unlearning.papers"
-"""The group of entry points by which an installed package brings papers along."""
+"""The group of entry points by which installed packages add papers."""
 
 
 def papers(modules: Sequence[str] = ()) -> tuple[Paper, ...]:
-    """Return the papers of this package, those of installed ones, and those of modules.
+    """Return the papers of this package, those of installed packages, and those of the given modules.
 
     Args:
         modules: References such as ``my_package.my_paper:PAPER``, as `papers_of_others` in `params.yaml` lists them.
@@ -49,7 +49,7 @@ def papers(modules: Sequence[str] = ()) -> tuple[Paper, ...]:
 
 
 def data_sets(known: Sequence[Paper]) -> tuple[DataSet, ...]:
-    """Return the data sets of this package and those that papers bring along."""
+    """Return the data sets of this package and those that the papers add."""
     return (*DATA_SETS, *(each for paper in known for each in paper.data_sets))
 
 
@@ -58,7 +58,7 @@ def _paper(reference: str) -> Paper:
     if not isinstance(found, Paper):
         raise ParameterError(f"{reference} is no Paper, but of type {type(found).__name__}")
     for experiment in found.experiments:
-        declared.experiment(experiment.reference)  # A job will look for it there.
+        declared.experiment(experiment.reference)  # A job will look for the file there.
     return found
 
 

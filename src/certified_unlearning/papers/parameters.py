@@ -1,6 +1,6 @@
-"""Models of `params.yaml`: settings, a section for every experiment, presets that differ from both.
+"""The models of `params.yaml`: settings, a section for every experiment, and presets that change some of these values.
 
-`workflow/schemas/params.schema.json` is generated from these models, for editors.
+`workflow/schemas/params.schema.json`, for editors, is generated from these models.
 """
 
 import re
@@ -29,7 +29,7 @@ FITTED = {
     "regularisation": f"{1 / QUICK_CONDITION:g} / n",
     "trials": "{trials}, fewer where there are many records",
 }
-"""Settings that are fitted to the data's size where nobody chose them (`Settings.fitted`), and how, for people."""
+"""Settings that are fitted to the data's size if nobody chose them (`Settings.fitted`), and how, in words."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -38,7 +38,7 @@ class _Model(BaseModel):
 
 
 class PresetSettings(Settings):
-    """The settings of a preset, and how its jobs run."""
+    """The settings of a preset, and the settings of its jobs."""
 
     threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
     processes: Annotated[int, Field(ge=1, le=MOST_BLOCKS)] = Field(
@@ -50,17 +50,19 @@ class PresetSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Preset:
-    """Everything one reproduction needs, after what it extends and the common sections were merged into it.
+    """Everything that one reproduction needs.
+
+    It is merged from the preset, the presets that it extends, and the common sections.
 
     Attributes:
-        settings: What all its experiments share.
-        threads: CPU threads of one simulation job.
-        processes: Processes that share the rows of one simulation job.
-        shows: The papers, or experiments, that it runs.
-        papers: Their sections: paper -> experiment -> what it sweeps.
-        chosen: Keys whose values were chosen for the preset's data, where these are your own, as
-            ``papers.paper.experiment.key``: in the preset, or in one on the same data that it extends. None for other
-            data, where every value counts as chosen.
+        settings: The settings that all its experiments share.
+        threads: The number of CPU threads of one simulation job.
+        processes: The number of processes that share the rows of one simulation job.
+        shows: The papers, or experiments, that the preset runs.
+        papers: The sections of the papers: paper -> experiment -> its sweep.
+        chosen: If the data are the user's own: the keys whose values were chosen for these data, as
+            ``papers.paper.experiment.key``, in the preset or in one on the same data that it extends. None for other
+            data, for which every value counts as chosen.
     """
 
     settings: Settings
@@ -71,7 +73,7 @@ class Preset:
     processes: int = 1
 
     def defaults(self, paper: str, experiment: str) -> tuple[str, ...]:
-        """Return the keys of an experiment's sweep, and of `FITTED`, that nobody chose for the data."""
+        """Return the keys of an experiment's sweep, and of `FITTED`, whose values nobody chose for the data."""
         if self.chosen is None:
             return ()
         keys = {key: key for key in FITTED}
@@ -86,10 +88,10 @@ class Parameters:
     Attributes:
         preset: The preset or collection that runs.
         presets: The presets by name.
-        collections: Names of presets that are run and reported together, by the collection's name.
-        own_data: Tables of one's own, by a name for ``dataset``.
-        figures: How every figure looks.
-        known: The papers, those of others included.
+        collections: The names of presets that are run and reported together, by the collection's name.
+        own_data: The user's own tables, by their names for ``dataset``.
+        figures: The style of all figures.
+        known: The papers, including those that users add.
     """
 
     preset: str
@@ -114,7 +116,7 @@ class Parameters:
         )
 
     def papers_of(self, name: str) -> tuple[Paper, ...]:
-        """Return the papers of which a preset or a collection runs anything."""
+        """Return the papers whose experiments a preset or a collection runs."""
         shown = {paper.name for member in self.members(name) for paper, _ in self.shown(member)}
         return tuple(paper for paper in self.known if paper.name in shown)
 
@@ -128,14 +130,14 @@ def load(path: str | Path = "params.yaml") -> Parameters:
     """Read and check a parameter file.
 
     Raises:
-        DataError: The file is missing, is no YAML, or has a key twice.
+        DataError: The file is missing, is not YAML, or contains a key twice.
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
     return check(read_yaml(path), source=str(path))
 
 
 def check(content: Any, *, source: str = "params.yaml") -> Parameters:
-    """Check the content of a parameter file, and merge into every preset what it extends.
+    """Check the content of a parameter file, and merge into every preset the presets that it extends.
 
     Raises:
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
@@ -145,7 +147,7 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
         known = papers(modules)
     except ParameterError as error:
         if not modules:
-            raise  # It is an installed package that is wrong, and no key.
+            raise  # The error is in an installed package, not in a key.
         raise ParameterError(f"{source}: papers_of_others: {error}") from error
     validate(content, _schema(known), source)
     _check_names(content, source)
@@ -176,9 +178,10 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 
 
 def as_written(preset: Preset) -> dict[str, Any]:
-    """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`.
+    """Return all parameters with which a preset runs, merged, in the form of `params.yaml`.
 
-    Some are fitted to the data's size, which is not known here. For these it states how.
+    Some parameters are fitted to the data's size, which is unknown here. For these, the result states how they are
+    fitted.
     """
     settings = preset.settings.model_dump(mode="json")
     unchosen = () if preset.chosen is None else settings.keys() - preset.chosen
@@ -214,7 +217,10 @@ _OTHERS = "a list of references to papers of others, such as my_package.my_paper
 
 @cache
 def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
-    """Build the schema once: presets may leave out what the common sections say, which is checked after the merge."""
+    """Build the schema once.
+
+    Presets may leave out values of the common sections; the check after the merge covers this.
+    """
     sections: dict[str, Any] = {
         paper.name: (
             create_model(
@@ -248,7 +254,7 @@ def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
 
 
 def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a preset: any of the settings, what it extends and shows, and differences of sections."""
+    """Return the schema of a preset: any of the settings, the presets it extends, the papers it shows, and changes."""
     partial = _optional(made["$defs"], "Papers")
     return {
         "type": "object",
@@ -269,7 +275,7 @@ def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a definition, and those of objects that it refers to, with no key required."""
+    """Return a definition, and those of the objects that it refers to, without required keys."""
     definition = {key: value for key, value in definitions[name].items() if key != "required"}
     properties = {}
     for key, value in definition.get("properties", {}).items():
@@ -279,7 +285,7 @@ def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: str) -> Preset:
-    """Return a preset with what it extends, the settings and the papers' sections merged into it, checked."""
+    """Return a checked preset, merged with the presets it extends, the settings and the papers' sections."""
     said = _extended(content, name, (), source)
     merged = _merged(_merged(content["settings"], {"papers": content["papers"]}), said)
     where = f"{source}: presets.{name}"
@@ -311,7 +317,7 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
 
 
 def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
-    """Return the keys that a preset sets, or that those set which it extends as far as they are on the same data."""
+    """Return the keys that a preset sets, and those set by the presets it extends, as far as the data are the same."""
     presets = content["presets"]
     dataset = _dataset(content, name)
     keys: set[str] = set()
@@ -323,7 +329,7 @@ def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
 
 
 def _dataset(content: dict[str, Any], name: str) -> Any:
-    """Return the data set of a preset, its own or one that it inherits; those that it extends are there."""
+    """Return the data set of a preset, its own or an inherited one; the presets that it extends must exist."""
     preset = content["presets"][name]
     if "dataset" in preset:
         return preset["dataset"]
@@ -331,7 +337,7 @@ def _dataset(content: dict[str, Any], name: str) -> Any:
 
 
 def _leaves(section: Mapping[str, Any], above: str = "") -> set[str]:
-    """Return the keys of all values of a section, those of mappings in it after the mapping's key and a dot."""
+    """Return the keys of all values of a section; the keys in a mapping follow the mapping's key and a dot."""
     keys = set()
     for key, value in section.items():
         keys |= _leaves(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}"}
@@ -370,7 +376,7 @@ def _schema_of(model: Any) -> dict[str, Any]:
 
 
 def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source: str) -> dict[str, Any]:
-    """Return a preset merged over all that it extends."""
+    """Return a preset merged over all presets that it extends."""
     own = content["presets"][name]
     base = own.get("extends")
     if base is None:
@@ -385,7 +391,7 @@ def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with another's values in place of its own, mappings in both merged likewise."""
+    """Return a mapping in which another's values replace its own; mappings in both are merged in the same way."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -394,7 +400,7 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _check_names(content: dict[str, Any], source: str) -> None:
-    """Check the names that are chosen freely: they name directories below results/, and stand on command lines."""
+    """Check the freely chosen names, which are directories in results/ and arguments on command lines."""
     kinds = {"presets": "preset or collection", "collections": "preset or collection", "own_data": "table"}
     for group, kind in kinds.items():
         for name in content[group]:
@@ -411,7 +417,7 @@ def _check_names(content: dict[str, Any], source: str) -> None:
 
 
 def _check_own_data(parameters: Parameters, source: str) -> None:
-    """Check declarations of tables, and that every preset's data set is one of the existing ones."""
+    """Check the declarations of tables, and that every preset's data set exists."""
     known = {each.name: each for each in data_sets(parameters.known)}
     for name, table in parameters.own_data.items():
         if name in known:

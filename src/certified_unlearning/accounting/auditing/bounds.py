@@ -1,8 +1,9 @@
 """Lower bounds on epsilon and mu from an event that is likely for a model and unlikely for the comparator.
 
-If a model is (epsilon, delta)-close to the comparator, an event of probability ``p`` under the comparator has at most
-``e^epsilon p + delta``; if it is ``mu``-Gaussian close, at most ``Phi(mu + Phi^-1(p))``. So a lower bound on the
-event's rate gives the least epsilon and the least mu. Both are rounded down.
+Let an event have probability ``p`` under the comparator. If the model is (epsilon, delta)-close to the comparator, the
+event has probability at most ``e^epsilon p + delta`` under the model. If the model is ``mu``-Gaussian close, this
+probability is at most ``Phi(mu + Phi^-1(p))``. So a lower bound on the probability under the model gives lower bounds
+on epsilon and on mu. Both are rounded down.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 from certified_unlearning.accounting.core.checks import require_non_negative
 
 ROUNDING = 1e-13
-"""Share of each term that is subtracted."""
+"""The share of each term that is subtracted to cover rounding."""
 
 
 def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
@@ -18,9 +19,9 @@ def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
 
     Args:
         rate: Lower bound on the event's probability under the model. In an audit of one run, this is the level
-            ``alpha``: if epsilon were smaller, so small a p-value would have a probability below ``alpha``.
+            ``alpha``: if epsilon were smaller, a p-value this small would have a probability below ``alpha``.
         log_p: Natural logarithm of the event's probability under the comparator, or an upper bound on this logarithm.
-        delta: Delta of the statement, including everything added to it.
+        delta: Delta of the statement, including all additions to delta.
     """
     require_non_negative(delta=delta)
     if rate <= delta:
@@ -35,7 +36,7 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
     Args:
         rate: As for `epsilon_at_least`.
         log_p: As for `epsilon_at_least`.
-        extra_delta: What the statement adds to its Gaussian curve.
+        extra_delta: The statement's addition to the delta of the Gaussian curve.
     """
     require_non_negative(extra_delta=extra_delta)
     if rate <= extra_delta or log_p >= 0:
@@ -51,14 +52,16 @@ def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float
 def log_most_probability(
     log_p: float, *, epsilon: float, delta: float, mu: float | None = None, extra_delta: float = 0.0
 ) -> float:
-    """Return the log of the largest probability that a statement allows for an event; computed from ``mu`` if given.
+    """Return the logarithm of the largest probability that a statement allows for an event.
+
+    The probability is computed from ``mu`` if that is given, else from epsilon and delta.
 
     Args:
         log_p: Natural logarithm of the event's probability under the comparator.
         epsilon: Epsilon of the statement.
         delta: Delta at which epsilon holds.
         mu: ``mu`` of the same statement, if stated.
-        extra_delta: What is added to the Gaussian curve of ``mu``.
+        extra_delta: Addition to the delta of the Gaussian curve.
     """
     if log_p >= 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""How likely a number of right guesses is if the model saw no canaries; probabilities are natural logarithms.
+"""How likely a number of right guesses is if the model saw no canaries, as natural logarithms of probabilities.
 
 Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
 canaries. If the model's distribution does not depend on which canaries were drawn, the number of right guesses is
@@ -42,11 +42,11 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
     hypergeometric distribution of ``k + k'`` guesses would be wrong, because its tail is too small.
 
     Args:
-        canaries: ``m``.
-        members: ``s``.
-        named: ``k``.
-        named_others: ``k'``.
-        right: Right guesses of both kinds.
+        canaries: Number of canaries, ``m``.
+        members: Number of canaries drawn as members, ``s``.
+        named: Number of canaries named as members, ``k``.
+        named_others: Number of canaries named as non-members, ``k'``.
+        right: Number of right guesses of both kinds.
 
     Raises:
         ParameterError: The numbers do not fit each other.
@@ -66,13 +66,13 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
     """Return `log_tail` if a fixed number of members is drawn from each class of canaries.
 
-    It is the largest value over all ways to name this many canaries, because a guesser may know which way is likeliest
-    to succeed.
+    The result is the largest probability over all ways to name this many canaries, because a guesser may know which way
+    is likeliest to succeed.
 
     Args:
         canaries: Number of canaries of each class.
         members: Number of members drawn from each class.
-        named: Number of canaries that the guesser names, over all classes.
+        named: Number of canaries that the guesser names in all classes.
         right: Number of these that are members.
 
     Raises:
@@ -105,7 +105,7 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
 
 
 def _splits(named: int, canaries: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all ways to take a number of canaries from the classes."""
+    """Yield all ways to divide a number of named canaries among the classes."""
     if len(canaries) == 1:
         if named <= canaries[0]:
             yield (named,)

@@ -23,7 +23,7 @@ def least_rate(successes: int, trials: int, *, miss: float) -> float:
 
 
 def most_rate(successes: int, trials: int, *, miss: float) -> float:
-    """Return an upper bound on the probability of a success; arguments and errors as for `least_rate`."""
+    """Return an upper bound on the probability of a success, with the arguments and errors of `least_rate`."""
     _require_counts(successes, trials)
     if successes == trials:
         return 1.0

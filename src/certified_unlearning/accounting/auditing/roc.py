@@ -1,4 +1,4 @@
-"""Receiver operating characteristics of scores, where the scores of one model depend on each other.
+"""Receiver operating characteristics for scores that depend on each other within one model.
 
 Intervals treat models as the independent units: as in Obuchowski (1997) for the area, and as in Korn and Graubard
 (1998) for rates. Their coverage is approximate. If every model gives the same answer, only models are counted.
@@ -30,11 +30,11 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Roc:
-    """Scores of two kinds of observations, and how well they tell the kinds apart.
+    """The scores of positive and negative observations, and how well the scores tell the two kinds apart.
 
     Attributes:
         scores: Scores of observations, shape ``(models, records)``; larger means more likely positive.
-        positive: Which of them are positive, of the same shape.
+        positive: Which observations are positive, shape ``(models, records)``.
     """
 
     scores: Array
@@ -44,21 +44,21 @@ class Roc:
         """Check that there are enough models.
 
         Raises:
-            DataError: Fewer than `LEAST_MODELS` have observations of either kind.
+            DataError: Fewer than `LEAST_MODELS` models have positive observations, or fewer have negative ones.
         """
         if not self.has_enough(self.positive):
             raise DataError(f"an interval needs at least {LEAST_MODELS} models with either kind of record")
 
     @staticmethod
     def has_enough(positive: NDArray[np.bool_]) -> bool:
-        """Return whether at least `LEAST_MODELS` models have observations of either kind."""
+        """Return whether each of the two kinds of observations occurs in at least `LEAST_MODELS` models."""
         return _models_with_either(positive) >= LEAST_MODELS
 
     def area(self, miss: float = 0.05) -> Measured:
-        """Return the area under the curve: how often a positive scores higher than a negative; ties count half.
+        """Return the area under the curve: the share of pairs in which a positive scores higher than a negative.
 
-        The interval is symmetric in the logarithm of the odds. If the area is 0 or 1, the interval's other end comes
-        from a lower bound (Clopper and Pearson) on the probability that a single model has this area.
+        Ties count half. The interval is symmetric in the logarithm of the odds. If the area is 0 or 1, the interval's
+        other end comes from a lower bound (Clopper and Pearson) on the probability that a single model has this area.
 
         Args:
             miss: Approximate probability that the interval misses the area.
@@ -78,7 +78,7 @@ class Roc:
         if value in (0.0, 1.0):
             least = least_rate(models, models, miss=miss / 2)
             return Measured(value, min(value, least), max(value, 1 - least))
-        # How far each model's contribution to the area exceeds its share, by its positives and by its negatives.
+        # By how much each model's positives and negatives raise the area above the value of an average model.
         excess = np.where(positive, above / negatives - value, 1 - above / positives - value)
         excess = np.where(positive, excess / positives, excess / negatives).sum(axis=1)
         deviation = math.sqrt(models / (models - 1) * float(excess @ excess))
@@ -87,15 +87,15 @@ class Roc:
         return Measured(value, *(1 / (1 + math.exp(min(700.0, -each))) for each in (odds - step, odds + step)))
 
     def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
-        """Return the rate of true positives at a rate of false positives; None if there are too few negatives.
+        """Return the rate of true positives at a given rate of false positives, or None if negatives are too few.
 
-        The interval covers both the uncertainty of the rate and that of the threshold. With probability at most ``miss
-        / 4`` each, the threshold of its lower end has more false positives than stated, and that of its upper end has
-        fewer. The rate of true positives at each threshold is bounded (Clopper and Pearson), with error probability
-        ``miss / 4``.
+        The interval covers both the uncertainty of the rate and the uncertainty of the threshold. The interval's lower
+        end uses a threshold that has more false positives than stated with probability at most ``miss / 4``. The upper
+        end uses a threshold that has fewer with probability at most ``miss / 4``. The rate of true positives at each
+        threshold is bounded (Clopper and Pearson), with error probability ``miss / 4``.
 
         Args:
-            false_positives: The rate, between 0 and 1.
+            false_positives: The rate of false positives, between 0 and 1.
             miss: Approximate probability that the interval misses the rate.
         """
         negatives, count = len(self._negatives), int(false_positives * len(self._negatives))
@@ -103,7 +103,7 @@ class Roc:
             return None
         share = self._effective(~self.positive, self._negatives[count - 1], miss / 4) / negatives
         trials = negatives * share
-        # Bounds grow with the count, so use the first counts whose bounds are on the other side of the rate.
+        # The bounds grow with the count, so the first counts whose bounds are on the other side of the rate are used.
         strict = bisect_right(range(count + 1), false_positives, key=lambda k: _upper(k * share, trials, miss / 4)) - 1
         if strict < 0:
             return None
@@ -124,12 +124,12 @@ class Roc:
         return hits
 
     def _counted(self, threshold: float, miss: float) -> tuple[float, float]:
-        """Return how many positives reach a threshold, and out of how many, converted to independent observations."""
+        """Return how many positives reach a threshold and how many exist, converted to independent observations."""
         effective = self._effective(self.positive, threshold, miss)
         return float(self._hits(threshold).mean()) * effective, effective
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
-        """Return the number of independent observations that would give the variance of this rate between models."""
+        """Return the number of independent observations for which a rate would vary as it does between models."""
         from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)
@@ -144,19 +144,19 @@ class Roc:
 
 
 def _models_with_either(positive: NDArray[np.bool_]) -> int:
-    """Return the number of models with observations of the rarer kind."""
+    """Return the number of models that have positives or the number that have negatives, whichever is smaller."""
     return int(min(positive.any(axis=1).sum(), (~positive).any(axis=1).sum()))
 
 
 def _lower(hits: float, trials: float, miss: float) -> float:
-    """Return Clopper and Pearson's lower bound of a rate; the numbers need not be whole."""
+    """Return Clopper and Pearson's lower bound on a rate, from numbers that need not be whole."""
     from scipy.special import betaincinv
 
     return float(betaincinv(hits, trials - hits + 1, miss)) if hits > 0 else 0.0
 
 
 def _upper(hits: float, trials: float, miss: float) -> float:
-    """Return the upper bound; arguments as for `_lower`."""
+    """Return Clopper and Pearson's upper bound on a rate, from numbers that need not be whole."""
     from scipy.special import betainccinv
 
     return float(betainccinv(hits + 1, trials - hits, miss)) if hits < trials else 1.0

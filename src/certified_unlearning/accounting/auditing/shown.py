@@ -5,7 +5,7 @@ from typing import Literal
 
 Verdict = Literal["violated", "no power", "nothing found"]
 SHOWN = 0.05
-"""The level of bounds that are printed for information; verdicts use the level of the audit."""
+"""The level of the bounds that are printed for information. Verdicts use the level of the audit instead."""
 
 
 def ceiling(epsilon: float) -> str:

@@ -1,4 +1,4 @@
-"""Input checks of the accounting functions: errors name the parameter, its value and what would be right."""
+"""Input checks of the accounting functions. Errors name the parameter, its value and the values allowed."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ def require_positive(**values: float) -> None:
     """Raise `ParameterError` unless every value is finite, above 0, and not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is float and 0 < value < math.inf:
-            continue  # The fast path comes first, here and below: planners check often, and abstract types are slow.
+            continue  # The common case comes first, here and below: planners check often, and abstract types are slow.
         _refuse_narrow(name, value)
         if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value > 0):
             raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
@@ -33,7 +33,7 @@ def require_non_negative(**values: float) -> None:
 def _refuse_narrow(name: str, value: object) -> None:
     """Raise `ParameterError` for a NumPy integer that has fewer than 64 bits or no sign.
 
-    Arithmetic with such integers wraps around, and an epsilon may come out too small.
+    Arithmetic with such integers wraps around, so an epsilon could come out too small.
     """
     if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
         raise ParameterError(
@@ -52,13 +52,13 @@ def require_probability(**values: float) -> None:
 
 
 def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
-    """Return delta as a Python number, for ``n`` records: ``min(1e-6, 1 / (10 n))`` for "auto", or ``1 / n``.
+    """Return delta for ``n`` records as a Python number. "auto" gives ``min(1e-6, 1 / (10 n))``, "1/n" gives ``1 / n``.
 
     With a delta of ``1 / n``, an algorithm may publish a random record and still keep the guarantee. Therefore "auto"
-    stays ten times below. "1/n" is the papers' choice.
+    gives a delta at least ten times smaller. "1/n" is the papers' choice.
 
     Raises:
-        ParameterError: It is neither of these nor a number strictly between 0 and 1.
+        ParameterError: Delta is neither "auto" nor "1/n" nor a number strictly between 0 and 1.
     """
     if isinstance(delta, str):
         named = {"auto": min(1e-6, 1 / (10 * n)), "1/n": 1 / n}
@@ -80,7 +80,7 @@ def require_count(*, least: int, **values: float) -> None:
 
 
 def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int, ...]:
-    """Return whole numbers as Python integers.
+    """Return a sequence of whole numbers as a tuple of Python integers.
 
     Raises:
         ParameterError: There are no values, or some are not whole numbers, are below ``least``, or are narrow NumPy
@@ -99,7 +99,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 def make_plain(constants: object, *names: str) -> None:
     """Replace checked numbers of other types in a frozen data class by Python numbers.
 
-    NumPy's short floats would round the results.
+    NumPy's short floats would make the results less precise.
     """
     for name in names:
         value = getattr(constants, name)
@@ -108,9 +108,9 @@ def make_plain(constants: object, *names: str) -> None:
 
 
 def require_class_weights(class_weights: Sequence[float] | None, *, classes: int) -> None:
-    """Raise `ParameterError` unless there are no shares, or one from 0 to 1 for each of two or more classes.
+    """Raise `ParameterError` unless weights are None or hold a number from 0 to 1 for each of two or more classes.
 
-    With a share above 1, the bounds on a record's gradient and curvature would not hold.
+    With a weight above 1, the bounds on a record's gradient and curvature would not hold.
     """
     if class_weights is None:
         return

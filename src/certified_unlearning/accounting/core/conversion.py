@@ -1,9 +1,9 @@
-"""From privacy curves to (epsilon, delta) and back.
+"""Conversion of privacy curves to (epsilon, delta) and back.
 
-Rényi curves: the conversion of Langevin unlearning (Prop. M.2), or the tight one of Canonne, Kamath and Steinke (2020,
-Prop. 12). If a curve is known at all orders, the best order is found by continuous minimisation, so no grid of orders
-can be too coarse. Gaussian curves: the exact conversion. The tests compare with dp-accounting, whose own root search
-stops at an absolute tolerance and fails for ``mu`` below 1e-14.
+A Rényi curve is converted as in Langevin unlearning (Prop. M.2), or by the tight conversion of Canonne, Kamath and
+Steinke (2020, Prop. 12). If a curve is known at all orders, the best order is found by continuous minimisation, so no
+grid of orders can be too coarse. The conversion of a Gaussian curve is exact. The tests compare it with dp-accounting.
+That library is not used here because its root search stops at an absolute tolerance and fails for ``mu`` below 1e-14.
 """
 
 import math
@@ -23,20 +23,20 @@ from certified_unlearning.errors import ParameterError
 
 Conversion = Literal["paper", "tight"]
 
-# Orders searched: from the least double above 1 to 5e34.
+# The searched orders reach from the least double above 1 to 5e34.
 LEAST_LOG_EXCESS = math.log(sys.float_info.epsilon)
 LARGEST_LOG_EXCESS = 80.0
-# Relative error of an exact epsilon; results are moved to the safe side by this much.
+# Relative error of an exact epsilon. Results are moved to the safe side by this much.
 ROUNDING = 1e-14
-# Newton's method squares its error, so a last step of this size leaves less error than rounding does.
+# Newton's method squares its error, so after a step of this size the error is smaller than that of rounding.
 LAST_STEP = 1e-9
 # Below this ``a``, exp(-a^2 / 2) is below the least double.
 LEAST_A = -40
-# Above this ``mu``, the start of `mu_from_epsilon` is off by less than 1e-12, and rounding hides the root.
+# Above this ``mu``, the start of `mu_from_epsilon` is off by less than 1e-12, which rounding exceeds.
 LARGE_MU = 1e14
-# Least logarithm considered: doubles only slightly smaller already have fewer digits.
+# The least epsilon that is accepted: only slightly smaller doubles already have fewer digits.
 LEAST_EPSILON = 1e-300
-# Below this ``mu``, delta is integrated by Gauss's rule, with this many points.
+# Below this ``mu``, delta is integrated by Gauss's rule, with the nodes below.
 SMALL_MU = 0.3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -54,8 +54,8 @@ def epsilon_of(curve: PrivacyCurve, delta: float, *, conversion: Conversion = "t
     Args:
         curve: The privacy curve that an accountant returned.
         delta: Strictly between 0 and 1.
-        conversion: The conversion of Rényi curves, see `epsilon_from_renyi`; Gaussian curves have only the exact
-            conversion.
+        conversion: How Rényi curves are converted, see `epsilon_from_renyi`. The conversion of Gaussian curves is
+            always exact.
 
     Raises:
         ParameterError: ``delta`` is out of range, or the curve gives NaN.
@@ -68,9 +68,9 @@ def epsilon_of(curve: PrivacyCurve, delta: float, *, conversion: Conversion = "t
 def epsilon_from_renyi(curve: RenyiCurve, delta: float, *, conversion: Conversion = "tight") -> EpsilonAtOrder:
     """Return the least epsilon that a Rényi curve gives at ``delta``.
 
-    ``min over alpha > 1 of curve(alpha) + overhead(alpha)`` with ``overhead`` as in `order_overhead`. Every order gives
-    a valid epsilon, and the returned epsilon is the value at the returned order. So it is an upper bound even if the
-    search stops short of the minimum.
+    That is the minimum of ``curve(alpha) + overhead(alpha)`` over ``alpha > 1``, with ``overhead`` as in
+    `order_overhead`. Every order gives a valid epsilon, and the returned epsilon is the value at the returned order. So
+    the returned epsilon is an upper bound even if the search stops short of the minimum.
 
     Args:
         curve: Upper bounds on Rényi divergences.
@@ -92,7 +92,7 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float, *, conversion: Conversio
 
 
 def delta_from_renyi(curve: RenyiCurve, epsilon: float, *, conversion: Conversion = "tight") -> float:
-    """Return the least delta, at most 1, that a Rényi curve gives at ``epsilon``: the inverse of `epsilon_from_renyi`.
+    """Return the least delta, at most 1, that a Rényi curve gives at ``epsilon``; inverts `epsilon_from_renyi`.
 
     Args:
         curve: Upper bounds on Rényi divergences.
@@ -106,7 +106,7 @@ def delta_from_renyi(curve: RenyiCurve, epsilon: float, *, conversion: Conversio
 
     def log_deltas(log_excess: Array) -> Array:
         alpha = 1 + np.exp(log_excess)
-        # overhead = extra + log(1/delta) / (alpha - 1); solved for log(delta).
+        # This solves overhead = extra + log(1/delta) / (alpha - 1) for log(delta).
         return np.exp(log_excess) * (curve(alpha) - epsilon + order_overhead(log_excess, 0.0, conversion))
 
     value, _ = least_over_orders(log_deltas, curve)
@@ -138,8 +138,8 @@ def least_over_orders(function: Callable[[Array], Array], curve: RenyiCurve) -> 
 def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conversion) -> Array:
     """Return what the conversion adds to the Rényi divergence, at each order.
 
-    ``paper``: ``log(1/delta) / (alpha - 1)``; ``tight``:
-    ``log(1 - 1/alpha) - (log(delta) + log(alpha)) / (alpha - 1)``.
+    ``paper`` adds ``log(1/delta) / (alpha - 1)``. ``tight`` adds ``log(1 - 1/alpha) - (log(delta) + log(alpha)) /
+    (alpha - 1)``.
 
     Args:
         log_excess: ``log(alpha - 1)``.
@@ -158,9 +158,9 @@ def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conv
 def epsilon_from_mu(mu: float, delta: float) -> float:
     """Return the exact epsilon of ``mu``-Gaussian DP at ``delta``, rounded up by about 1e-14.
 
-    Solves ``delta = Phi(a) - e^eps Phi(a - mu)`` for ``a = mu/2 - eps/mu`` (Balle and Wang 2018, Theorem 8) by Newton's
-    method. ``log(delta)`` is concave in ``a``, and ``Phi(a) = delta`` is a start below the root, so every step stays
-    below the root and epsilon is approached from above. If delta is within 1e-6 of 1, it is itself too coarse for this
+    Newton's method solves ``delta = Phi(a) - e^eps Phi(a - mu)`` for ``a = mu/2 - eps/mu`` (Balle and Wang 2018,
+    Theorem 8). ``log(delta)`` is concave in ``a``, and the start, ``Phi(a) = delta``, is below the root. So every step
+    stays below the root, and epsilon is approached from above. A delta within 1e-6 of 1 has too few digits for this
     accuracy.
 
     Raises:
@@ -183,11 +183,9 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
-    """Return the exact delta of ``mu``-Gaussian DP at ``epsilon``, to about 1e-13 relative.
+    """Return the exact delta of ``mu``-Gaussian DP at ``epsilon``, with a relative error of about 1e-13.
 
-    ``Phi(a) - e^eps Phi(a - mu)`` with ``a = mu/2 - eps/mu``.
-
-    Raises:
+    The delta is ``Phi(a) - e^eps Phi(a - mu)`` with ``a = mu/2 - eps/mu``. Raises:
         ParameterError: A value is negative.
     """
     require_non_negative(epsilon=epsilon)
@@ -204,8 +202,8 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
 def mu_from_epsilon(epsilon: float, delta: float) -> float:
     """Return the largest ``mu`` whose `epsilon_from_mu` at ``delta`` is at most ``epsilon``, to about 1e-12.
 
-    Newton's method for ``log(mu)``, in which ``log(delta)`` is concave; ``Phi(mu/2 - eps/mu) = delta`` is a start below
-    the root.
+    Newton's method solves for ``log(mu)``, in which ``log(delta)`` is concave. The start, ``Phi(mu/2 - eps/mu) =
+    delta``, is below the root.
 
     Raises:
         ParameterError: ``epsilon`` is not at least `LEAST_EPSILON`, or ``delta`` is not strictly between 0 and 1.
@@ -218,7 +216,7 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     a = float(_special().ndtri(delta))
     root = math.hypot(a, math.sqrt(2) * math.sqrt(epsilon))
     mu, step = root + a if a > 0 else 2 * (epsilon / (root - a)), math.inf
-    # For large mu, the start is the root up to rounding.
+    # For large mu, the start equals the root up to rounding.
     while step > LAST_STEP and mu < LARGE_MU:
         a = mu / 2 - epsilon / mu
         log_found = _log_delta(a, mu)
@@ -235,9 +233,9 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
 def _log_delta(a: float, mu: float) -> float:
     """Return ``log(Phi(a) - phi(a) R(a - mu))``, where ``R = Phi/phi`` is Mills' ratio.
 
-    For ``a`` below 0, it is computed as ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digits to a small
-    ``phi(a)``. For small ``mu``, the difference is integrated from ``R'(x) = 1 + x R(x)``, because subtraction would
-    lose all digits.
+    For ``a`` below 0, the result is computed as ``log(phi(a)) + log(R(a) - R(a - mu))``, so that a small ``phi(a)``
+    costs no digits. For small ``mu``, the difference of the ratios is integrated from ``R'(x) = 1 + x R(x)``, because
+    subtraction would lose all digits.
     """
     if a < LEAST_A:
         return -math.inf
@@ -261,7 +259,7 @@ def _mills_ratios(x: "float | Array") -> "float | Array":
 
 @cache
 def _special() -> ModuleType:
-    """Return `scipy.special`, imported late because that is slow; even repeated imports take longer than its work."""
+    """Return `scipy.special`. It is imported late and once: the import is slow, and even a repeated one takes time."""
     return import_module("scipy.special")
 
 

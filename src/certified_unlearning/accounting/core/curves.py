@@ -1,4 +1,4 @@
-"""Privacy curves, which accountants return, and the schedules of noisy steps that they apply to."""
+"""Privacy curves, which accountants return, and schedules of noisy steps, which accountants analyse."""
 
 import math
 from collections.abc import Callable
@@ -19,13 +19,13 @@ class RenyiCurve:
 
     Attributes:
         log_divergence: Maps an array of orders above 1 to the logarithms of the bounds.
-        orders: The only orders at which the curve is known, increasing; None if it is known at all orders.
+        orders: The only orders at which the curve is known, increasing; None if the curve is known at all orders.
     """
 
     log_divergence: Callable[[Array], Array]
     orders: Array | None = None
     mu: ClassVar[None] = None
-    """The ``mu`` of Gaussian differential privacy; a Rényi curve gives none."""
+    """The ``mu`` of Gaussian differential privacy, which a Rényi curve does not have."""
 
     def __call__(self, alpha: Array) -> Array:
         """Return the bounds at an array of orders."""
@@ -36,10 +36,10 @@ class RenyiCurve:
 
 @dataclass(frozen=True)
 class GaussianCurve:
-    """``mu``-Gaussian differential privacy: telling the two apart is at least as hard as ``N(0, 1)`` from ``N(mu, 1)``.
+    """``mu``-Gaussian DP: telling two models apart is at least as hard as telling ``N(0, 1)`` from ``N(mu, 1)``.
 
     Attributes:
-        mu: At least 0.
+        mu: The mean of the second Gaussian, at least 0.
     """
 
     mu: float
@@ -53,16 +53,16 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle: their batches, counted from 0, and how many of them are in each."""
+"""Places of one request's records in a cycle: batches, counted from 0, each with its number of such records."""
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """Mini-batches in a fixed cyclic order: step ``t``, counted from 0, uses batch ``t mod l``.
+    """Mini-batches in a fixed cyclic order. Step ``t``, counted from 0, uses batch ``t mod l``.
 
     Attributes:
         batches: Number of batches, ``l``.
-        batch_size: Batch size ``b``; ``l b`` is the number of records, including those of norm 0 that fill the last
+        batch_size: Batch size ``b``. ``l b`` is the number of records, including records of norm 0 that fill the last
             batch.
     """
 
@@ -75,7 +75,7 @@ class Cycle:
 
     @classmethod
     def of(cls, records: int, *, batch_size: int) -> "Cycle":
-        """Return the mini-batches for a number of records; the last one is padded with rows of zeros."""
+        """Return the mini-batches for a number of records. The last batch is padded with rows of zeros."""
         return cls(-(-records // batch_size), batch_size)
 
     @property
@@ -89,12 +89,14 @@ class Schedule:
     """Noisy steps of learning, then of successive removal requests.
 
     Attributes:
-        sigma: Noise scale; a step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
+        sigma: Noise scale. A step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
         records_per_request: Number of records that a request removes: one number for all, or one for each request. No
             two requests share a record.
-        steps: ``K_1, K_2, ...``, the steps of each request; empty, with sizes ``()``, before the first request.
-        learning_steps: ``T``; infinite for learning to stationarity (``lsi`` and ``lsi-tight`` always assume this).
-        cycle: The mini-batches of steps; None if every step uses all records.
+        steps: Numbers of steps ``K_1, K_2, ...`` of each request. Before the first request, ``steps`` and
+            ``records_per_request`` are empty.
+        learning_steps: Number of learning steps ``T``; infinite for learning to stationarity, which ``lsi`` and
+            ``lsi-tight`` always assume.
+        cycle: The mini-batches that steps use; None if every step uses all records.
         places: Places of each request's records in the cycle; None if they may be anywhere.
     """
 
@@ -147,7 +149,7 @@ class Schedule:
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
-        """Return the schedule with one more request; pass ``places`` only if those of the other requests are known.
+        """Return the schedule with one more request. Pass ``places`` only if those of all other requests are known.
 
         Only the new request is checked, so the time does not depend on the number of earlier requests.
         """
@@ -167,14 +169,14 @@ class Schedule:
         return self._with(steps=(*self.steps[:-1], _steps_of(len(self.steps) - 1, steps)))
 
     def _with(self, **changes: Any) -> "Schedule":
-        """Return the schedule with some values replaced; the new ones must already be checked."""
+        """Return the schedule with some values replaced. The new values must already be checked."""
         changed = object.__new__(Schedule)
         changed.__dict__.update(self.__dict__, **changes)
         return changed
 
 
 def _steps_of(request: int, steps: int) -> int:
-    """Return the steps of a request, counted from 0, as a Python number."""
+    """Return the number of steps of a request as a Python number. Requests are counted from 0."""
     require_count(least=0, **{f"steps[{request}]": steps})
     return int(steps)
 
@@ -185,7 +187,7 @@ def _require_so_many(records: int, cycle: Cycle) -> None:
 
 
 def plain_places(places: Places) -> Places:
-    """Return places as tuples of Python integers; if they already are, return the same object."""
+    """Return places as tuples of Python integers. If they already are, return the same object."""
     usual = type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )
@@ -193,7 +195,7 @@ def plain_places(places: Places) -> Places:
 
 
 def _checked_places(places: Places, records: int, cycle: Cycle) -> Places:
-    """Return `plain_places` of a request of this size.
+    """Return the `plain_places` of a request that removes this many records.
 
     Raises:
         ParameterError: The request's records cannot be at these places.

@@ -16,12 +16,12 @@ from certified_unlearning.errors import ParameterError
 def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float, float]:
     """Return the (epsilon, delta) of indistinguishability under several edits, given those under one edit.
 
-    It is ``(g epsilon, g e^((g - 1) epsilon) delta)`` for ``g`` edits.
+    For ``g`` edits, the result is ``(g epsilon, g e^((g - 1) epsilon) delta)``.
 
     Args:
-        epsilon: At least 0.
-        delta: At least 0.
-        edits: ``g``, at least 1.
+        epsilon: Epsilon under one edit, at least 0.
+        delta: Delta under one edit, at least 0.
+        edits: Number of edits ``g``, at least 1.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, edits=edits)
@@ -33,8 +33,7 @@ class GroupBudget:
     """How private a learner must be if its model stays in use over several edits (Ullah, 2024, Algorithm 25).
 
     Attributes:
-        rho: Share of edits after which the model is recomputed: after every ``floor(1 / rho)``-th edit. Above 0, at
-            most 1.
+        rho: Share of the edits that cause a recomputation: every ``floor(1 / rho)``-th edit does. Above 0, at most 1.
         epsilon: Target epsilon of approximate unlearning, after any number of edits.
         delta: Target delta of approximate unlearning, between 0 and 1.
     """

@@ -1,4 +1,4 @@
-"""What a guarantee means for a guesser: how often a guess about removed records can be right.
+"""How often a guess about removed records can be right under a guarantee.
 
 The guesser knows everything except whether the records were unlearned from the model or the model was made without
 them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the total
@@ -11,7 +11,7 @@ from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.errors import ParameterError
 
 ROUNDING = 1e-12
-"""Relative margin, far above the numerical error of the functions below, so that results are never below exact ones."""
+"""Relative margin by which results are rounded up. It is far above the numerical error of the functions below."""
 
 
 def right_guesses(*, epsilon: float, delta: float) -> float:
@@ -21,8 +21,8 @@ def right_guesses(*, epsilon: float, delta: float) -> float:
     it (Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
 
     Args:
-        epsilon: At least 0.
-        delta: From 0 to 1.
+        epsilon: Epsilon of the guarantee, at least 0.
+        delta: Delta of the guarantee, from 0 to 1.
     """
     require_non_negative(epsilon=epsilon)
     _require_share(delta=delta)
@@ -33,11 +33,12 @@ def right_guesses(*, epsilon: float, delta: float) -> float:
 def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
     """Return the largest probability of a right guess that Gaussian differential privacy leaves, rounded up.
 
-    The probability is ``Phi(mu / 2)``, from the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian
-    Differential Privacy", 2022, Definition 2.6). An addition to every delta adds half of itself to the probability.
+    The probability is ``Phi(mu / 2)``, as in the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian
+    Differential Privacy", 2022, Definition 2.6). If every delta is increased by some amount, the probability is
+    increased by half of it.
 
     Args:
-        mu: At least 0.
+        mu: The parameter of the guarantee, at least 0.
         extra_delta: Addition to delta, from 0 to 1.
     """
     require_non_negative(mu=mu)

@@ -1,4 +1,4 @@
-"""The constants that the theorems need: strong convexity m, smoothness L, Lipschitz constant M."""
+"""The constants of losses that the theorems need: strong convexity m, smoothness L, Lipschitz constant M."""
 
 import math
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ class LossConstants:
 
 
 class ClassWeights(NamedTuple):
-    """Class weights: ``C sum_i w_i loss_i`` written as ``C largest sum_i s_i loss_i`` with shares ``s_i`` of at most 1.
+    """Class weights ``w_i``, split into the largest weight and shares ``s_i`` of at most 1.
 
-    All bounds on a record's loss also hold for its share of the loss. The effect of larger weights is in ``C``, and
-    therefore in ``m``.
+    The objective's ``C sum_i w_i loss_i`` equals ``C largest sum_i s_i loss_i``. All bounds on a record's loss also
+    hold for the loss times a share. Weights above 1 act only through ``C``, and therefore through ``m``.
 
     Attributes:
         largest: The largest weight, which multiplies ``C``.
@@ -41,7 +41,7 @@ class ClassWeights(NamedTuple):
 
     @classmethod
     def divided(cls, weights: Sequence[float]) -> "ClassWeights":
-        """Return weights as shares of the largest; all must be at least 0, and one above 0."""
+        """Return weights as shares of the largest. All weights must be at least 0, and one must be above 0."""
         largest = max(weights)
         return cls(largest, tuple(weight / largest for weight in weights))
 
@@ -58,9 +58,9 @@ def logistic_constants(
 
     The objective is ``mean_i log(1 + exp(-y_i w'x_i)) + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``.
     Source: Langevin unlearning, Table 1 (``bound``: ``L = 1/4 + lambda``). ``spectral`` multiplies the 1/4 by the
-    largest eigenvalue of ``X'X / n``; it depends on the data and gives no guarantee without a margin. Every replaced
-    record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to the eigenvalue.
-    Then ``L`` holds before and after the removals, and never exceeds that of ``bound``.
+    largest eigenvalue of ``X'X / n``. That eigenvalue depends on the data, and without a margin it gives no guarantee.
+    Every replaced record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to
+    the eigenvalue. Then ``L`` holds before and after the removals, and never exceeds that of ``bound``.
 
     Args:
         n: Number of training records.
@@ -95,7 +95,8 @@ def softmax_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``. The spectral rules multiply the 1 or 1/2 as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the 1 or 1/2 by an eigenvalue, as in
+            `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used for ``spectral-with-margin`` only.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
@@ -121,13 +122,13 @@ def ridge_constants(
     """Return the constants of ridge regression on rows of norm at most 1 and targets from -1 to 1, in a ball.
 
     The objective is ``mean_i (1/2) (x_i'w - y_i)^2 + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``. One
-    record's curvature is ``||x||^2``, at most 1. Its gradient, ``(x'w - y) x``, has no bound on the whole space. If
-    every step projects onto the ball of radius ``R`` (`ridge_radius`), its norm is at most ``M = R + 1``.
+    record's curvature is ``||x||^2``, at most 1. A record's gradient, ``(x'w - y) x``, has no bound on the whole space.
+    If every step projects onto the ball of radius ``R`` (`ridge_radius`), the gradient's norm is at most ``M = R + 1``.
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``. The spectral rules multiply the 1 as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the 1 by an eigenvalue, as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used for ``spectral-with-margin`` only.
 
@@ -144,12 +145,14 @@ def ridge_constants(
 def ridge_radius(strong_convexity: float) -> float:
     """Return the radius ``R`` of a ball around 0 that contains the minimiser of ridge regression for all records.
 
-    The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets
-    ``b = y / sqrt(n)``, so the singular values ``s`` of ``A`` are at most 1, and so is ``||b||``. The minimiser's norm
-    is at most the largest ``s / (s^2 + m)`` over these ``s``: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or ``1 / (1 +
-    m)``, at ``s = 1``, if ``m`` is above 1. A single record attains it, with ``x`` of norm ``sqrt(m)`` or 1 and ``y =
-    1``. The bound is no larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1``.
-    It also holds if records are removed, become zeros or are replaced, because ``n`` is at least their number.
+    The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets ``b
+    = y / sqrt(n)``. Therefore ``||b||`` and the singular values ``s`` of ``A`` are at most 1. The minimiser's norm is
+    at most the largest ``s / (s^2 + m)`` over these ``s``. That is ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``; if ``m`` is
+    above 1, it is ``1 / (1 + m)``, at ``s = 1``. A single record attains the bound, with ``x`` of norm ``sqrt(m)`` or 1
+    and ``y = 1``. The bound is never larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad
+    F(0)||
+    <= 1``. The bound also holds if records are removed, become zeros or are replaced, because ``n`` is at least the
+    number of records.
 
     Args:
         strong_convexity: Strong convexity ``m``, above 0.
@@ -169,9 +172,10 @@ def loss_constants(
     records: int = 0,
     bounds: Literal["published", "tight"] = "published",
 ) -> LossConstants:
-    """Return `logistic_constants` for two classes and `softmax_constants` for more.
+    """Return the constants of the loss that a number of classes implies.
 
-    One class means ridge regression, with `ridge_constants`. ``bounds`` is used for `softmax_constants` only.
+    One class means ridge regression (`ridge_constants`), two mean logistic regression (`logistic_constants`), and more
+    mean softmax regression (`softmax_constants`). Only `softmax_constants` uses ``bounds``.
     """
     constants_of = {1: ridge_constants, 2: logistic_constants}.get(classes, partial(softmax_constants, bounds=bounds))
     return constants_of(
@@ -186,13 +190,14 @@ def loss_constants(
 def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
     """Return ``lambda / n`` for scikit-learn's ``C``; here the regulariser includes the intercept.
 
-    The weights of rows ``(x, 1) / sqrt(2)`` are scikit-learn's times ``sqrt(2)``, so its regulariser is halved.
+    With an intercept, rows are ``(x, 1) / sqrt(2)``. Their weights are scikit-learn's times ``sqrt(2)``, so the
+    regularisation is half as strong.
     """
     return 1 / (C * n * n * (2 if intercept else 1))
 
 
 def scores_per_record(classes: int) -> int:
-    """Return the number of scores that a model computes for a record; each score has one weight per feature.
+    """Return the number of scores that a model computes for a record. Each score has one weight per feature.
 
     One class means ridge regression, which gives one score.
     """

@@ -1,9 +1,9 @@
-"""How long shards last: the number of uniform requests until all shards, or the first one, have a number of hits.
+"""How long shards last: the number of uniform requests until the first shard, or every shard, has enough hits.
 
-Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, section 4.4,
-gives the order of growth of the time for all shards. The numbers here are the expected times of a Poisson stream, in
-which each shard's hits are independent; they equal those of single requests. A shard that can lose k records is used up
-after k + 1 hits.
+Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, section 4.4.
+The paper gives the order of growth of the time for all shards. The numbers here are expected times of a Poisson stream,
+in which the shards' hits are independent. They equal the expected numbers of single requests. A shard that can lose k
+records is used up after k + 1 hits.
 """
 
 import math
@@ -28,12 +28,17 @@ def requests_until_all(shards: int, hits: int) -> float:
 
 
 def requests_until_first(shards: int, hits: int) -> float:
-    """Return the expected number of uniform requests until some shard has ``hits``; see `requests_until_all`."""
+    """Return the expected number of uniform requests until some shard has ``hits`` of them.
+
+    Args:
+        shards: Number of shards, ``d``.
+        hits: Number of hits, ``m``.
+    """
     return _expected(shards, hits, lambda few: few**shards)
 
 
 def _expected(shards: int, hits: int, waiting: Callable[[float], float]) -> float:
-    """Integrate the probability of still waiting; it is a function of the probability that a shard has too few hits."""
+    """Integrate the probability of still waiting, a function of the probability that a shard has too few hits."""
     require_count(least=1, shards=shards, hits=hits)
     # Beyond this mean number of hits, the probability of still waiting is 0 in double precision.
     end = hits + 12 * math.sqrt(hits * (1 + math.log(shards))) + 50 + 2 * math.log(shards)

@@ -1,13 +1,14 @@
 """Shifted interpolation (Bok, Su, Altschuler, ICML 2024): Gaussian DP of noisy gradient steps, exact on quadratics.
 
-Two runs make noisy gradient steps with the same number, size, noise and ball; only their data differ. With
-weights ``w_t = prod_{u > t} c_u``, the signal and the noise of step ``t`` that remain at the end are ``p_t = w_t s_t``
-and ``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` if the runs start ``z_0`` apart
-(``W_infinity``). Noise hides signal of its own step and of earlier ones, so the least cost is a shortest path: merge
-neighbours whenever the earlier one's ratio ``p/q`` is at least the later one's. Then ``mu^2`` is the sum of the blocks'
-``p^2/q``: the *pooled* value. For smooth, strongly convex or convex losses, the final distributions are ``mu``-Gaussian
-DP in both directions. If all steps end in one block, ``mu`` has the closed form ``sum p / sqrt(sum q)``; otherwise that
-form is too small. If only ``c_t``-Lipschitz continuity of the maps is known, no smaller value holds.
+Two runs make noisy gradient steps. The number and size of the steps, the noise and the ball are the same, and only the
+data differ. Step ``t`` has the weight ``w_t = prod_{u > t} c_u``. The signal and the noise of step ``t`` that remain at
+the end are ``p_t = w_t s_t`` and ``q_t = w_t^2 tau_t^2``. If the runs start ``z_0`` apart (``W_infinity``), the first
+``p`` is enlarged by ``w_0 z_0``. Noise hides signal of the same step and of earlier steps, so the least cost is a
+shortest path: merge neighbours whenever the ratio ``p/q`` of the earlier one is at least that of the later one. Then
+``mu^2`` is the sum of ``p^2/q`` over the blocks: the *pooled* value. For smooth, strongly convex or convex losses, the
+final distributions are ``mu``-Gaussian DP in both directions. If all steps end in one block, ``mu`` has the closed form
+``sum p / sqrt(sum q)``; otherwise that closed form is too small. If the maps are only known to be ``c_t``-Lipschitz, no
+smaller value holds.
 
 A guarantee compares with a run of the same algorithm, and covers requests that were fixed in advance.
 """
@@ -27,23 +28,23 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 MANY = 16
 """Least number of phases for which arrays are faster than a loop."""
 RANGE = 280.0
-"""Range of scaled ratios in decimal digits, within that between a double's least and largest numbers."""
+"""Range of scaled ratios, in decimal digits. It is smaller than the range of doubles."""
 FAINTEST = -300.0
 """Logarithm of the smallest decay whose square a double can represent."""
 UNSEEN = 1e-18
 """Allowed relative error of a sum."""
 FAINTEST_OF_SCALED = -100.0
-"""The same for the smallest decay whose square, times a scaled ratio, a double can represent."""
+"""Logarithm of the smallest decay whose square, times a scaled ratio, a double can represent."""
 
 
 @dataclass(frozen=True)
 class NoisyPhase:
-    """Equal noisy gradient steps, on two data sets that stay the same.
+    """Equal noisy gradient steps of two runs, each on a data set that does not change during the phase.
 
     Attributes:
         steps: Number of steps; infinite for a run to stationarity.
         contraction_gap: ``1 - c``, where ``c`` is the factor by which a step shrinks the distance of two points.
-        sensitivity: ``s``, the largest distance between the two updates of one point.
+        sensitivity: ``s``, the largest distance between the updates of one point in the two runs.
         noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
 
     Raises:
@@ -73,29 +74,29 @@ class NoisyPhase:
             )
 
     def lasting(self, steps: float) -> "NoisyPhase":
-        """Return a phase with another number of these steps; errors as for the class."""
+        """Return a phase with another number of these steps; raises the errors of the class."""
         return NoisyPhase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
 
     @property
     def log_decay(self) -> float:
-        """``log(c^steps)``, the logarithm of the phase's factor on a distance."""
+        """``log(c^steps)``, the logarithm of the factor by which the phase shrinks a distance."""
         return log_power(self.steps, self.contraction_gap)
 
 
 def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> float:
     """Return the smallest ``mu`` of Gaussian DP that holds after phases of noisy steps.
 
-    It is the pooled value of the module's docstring. Within a phase, ``p_t/q_t = s / (w_t tau^2)`` never increases, so
-    a phase is one block and its sums are geometric. The time is therefore linear in the number of phases, whatever
-    their numbers of steps.
+    This is the pooled value that the module's docstring defines. Within a phase, ``p_t/q_t = s / (w_t tau^2)`` never
+    increases, so a phase is one block, and its sums are geometric. Therefore the computing time is linear in the number
+    of phases and does not depend on their numbers of steps.
 
     Args:
         phases: The phases, in order.
-        starting_distance: ``z_0``, how far apart the runs start (``W_infinity``).
+        starting_distance: ``z_0``, the distance between the starts of the runs (``W_infinity``).
 
     Returns:
-        ``mu``, to about 1e-13 relative; infinite if no noise hides some signal. A positive value that would underflow
-        is rounded up, to the least normal double or a few orders above it.
+        ``mu``, with a relative error of about 1e-13; infinite if no noise hides some signal. A positive value that
+        would underflow is rounded up to the least normal double, or to a number a few orders of magnitude larger.
 
     Raises:
         ParameterError: ``starting_distance`` is negative.
@@ -105,13 +106,13 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
 
 @dataclass(frozen=True)
 class Pool:
-    """Phases merged into blocks. More phases can be added, because planners try many ends of one run.
+    """Phases merged into blocks. More phases can be added, because planners try many ends for one run.
 
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
         noise_unit: Unit of the square roots of the blocks' noises.
-        blocks: The sums of p and of q of each block of neighbouring steps, as if the run ended with that block, and the
-            logarithm of the block's decay.
+        blocks: The sum of p, the sum of q and the logarithm of the decay for each block of neighbouring steps. The sums
+            are those of a run that ends with the block.
     """
 
     signal_unit: float
@@ -120,7 +121,7 @@ class Pool:
 
     @classmethod
     def of(cls, phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> "Pool":
-        """Return the blocks of phases; arguments and errors as for `pooled_mu`."""
+        """Return the blocks of phases, with the arguments and errors of `pooled_mu`."""
         require_non_negative(starting_distance=starting_distance)
         signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
         noise_unit = max([phase.noise_std for phase in phases], default=0.0) or 1.0
@@ -136,16 +137,16 @@ class Pool:
         noise_std: float,
         starting_distance: float = 0.0,
     ) -> "Pool":
-        """Return the blocks of many phases with equal contraction and noise: the same as `of`, but without a loop.
+        """Return the blocks of many phases with equal contraction and noise. This equals `of`, but needs no loop.
 
-        The blocks are those of an isotonic regression of the ratios ``p/q`` with weights ``q``.
+        An isotonic regression of the ratios ``p/q`` with weights ``q`` gives the blocks.
 
         Args:
-            steps: Shape ``(phases,)``, each at least 1.
-            sensitivities: Shape ``(phases,)``.
-            contraction_gap: As for `NoisyPhase`.
-            noise_std: As for `NoisyPhase`, above 0.
-            starting_distance: ``z_0``.
+            steps: Number of steps of each phase, at least 1; shape ``(phases,)``.
+            sensitivities: Sensitivity of each phase, shape ``(phases,)``.
+            contraction_gap: Contraction gap of all phases, see `NoisyPhase`.
+            noise_std: Noise of all phases, see `NoisyPhase`; above 0.
+            starting_distance: ``z_0``, the distance between the starts of the runs.
         """
         log_decay = -math.inf if contraction_gap == 1 else math.log1p(-contraction_gap)
         ends = steps.cumsum()
@@ -170,13 +171,14 @@ class Pool:
         return cls(unit, noise_std, tuple(merged))
 
     def followed_by(self, *phases: NoisyPhase) -> "Pool":
-        """Return the blocks with more phases, whose signals and noises should not be much larger than earlier ones."""
+        """Return the blocks with more phases. New signals and noises should not be much larger than earlier ones."""
         blocks = list(self.blocks)
         for phase in phases:
             signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
             noise_std = phase.noise_std / self.noise_unit
             signal, noise = phase.sensitivity / self.signal_unit * signals, noise_std * noise_std * noises
-            # Pure decay is kept for the next block, which includes it; at the end of the run, it changes no ratio.
+            # A phase that only decays is kept as a block, which the next block absorbs. At the end of the run, such a
+            # block changes no ratio.
             while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
                 earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
                 decay = math.exp(log_decay)
@@ -207,15 +209,15 @@ def mu_of_all(
     noise_std: float,
     starting_distances: Array,
 ) -> float:
-    """Return ``mu`` of successive runs, each counted on its own: the root of the sum of their squared ``mu``.
+    """Return the joint ``mu`` of successive runs: the square root of the sum of each run's ``mu^2``.
 
     Args:
-        steps: Shape ``(phases,)``, for all runs in order; each at least 1.
-        sensitivities: Shape ``(phases,)``.
-        firsts: Shape ``(runs,)``: the first phase of each run; every run has one.
-        contraction_gap: As for `NoisyPhase`.
-        noise_std: As for `NoisyPhase`, above 0.
-        starting_distances: ``z_0`` of each run.
+        steps: Number of steps of each phase, at least 1, for all runs in order; shape ``(phases,)``.
+        sensitivities: Sensitivity of each phase, shape ``(phases,)``.
+        firsts: Index of each run's first phase, shape ``(runs,)``. Every run has a phase.
+        contraction_gap: Contraction gap of all phases, see `NoisyPhase`.
+        noise_std: Noise of all phases, see `NoisyPhase`; above 0.
+        starting_distances: ``z_0`` of each run, shape ``(runs,)``.
     """
     lasts = np.append(firsts[1:], len(steps)) - 1
     log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
@@ -225,7 +227,7 @@ def mu_of_all(
     if contraction_gap > 0 and totals.min() >= FAINTEST_OF_SCALED:
         unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
         lengths = lasts + 1 - firsts
-        ends = steps.cumsum()  # These are whole numbers, so no digit is lost, however many steps came before.
+        ends = steps.cumsum()  # These are whole numbers, so no digit is lost, even after many steps.
         left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
         signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
         signals[firsts] += starting_distances / unit * np.exp(totals)
@@ -266,9 +268,15 @@ def mu_of_all(
 
 
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
-    """Return how much of each phase's signal and noise remains at the end, given its decay and remaining factor.
+    """Return how much of each phase's signal and noise remains at the end of the run.
 
-    The noise is in units of its variance.
+    The noise is in units of the variance of a step's noise.
+
+    Args:
+        decays: Logarithm of each phase's decay.
+        sensitivities: Sensitivity of each phase.
+        left: The factor by which a distance shrinks between the end of each phase and the end of the run.
+        gap: Contraction gap of all phases.
     """
     lost = -np.expm1(decays)  # 1 - c^k, and 1 - c^(2k) = lost (2 - lost)
     # The quotient is computed first, because a product with a tiny gap would lose digits.
@@ -285,7 +293,7 @@ def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:
 
 
 def _groups(digits: Array) -> Iterator[slice]:
-    """Yield groups of runs that fit in one regression: those that need at most `RANGE` digits together."""
+    """Yield groups of runs that fit in one regression, because they need at most `RANGE` digits together."""
     start, taken = 0, 0.0
     for number, wanted in enumerate(digits.tolist()):
         if taken + wanted > RANGE:

@@ -1,4 +1,4 @@
-"""The constants of a learning problem, as every accountant needs them."""
+"""The constants of a learning problem, which every accountant needs."""
 
 from dataclasses import dataclass
 from typing import get_args
@@ -16,11 +16,12 @@ from certified_unlearning.vocabulary import Adjacency
 
 @dataclass(frozen=True)
 class Problem:
-    """The mean of ``n`` losses with a regulariser, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
+    """The constants of an objective, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
 
-    These are constants of the *algorithm*. They are the same in learning, unlearning and the retraining that a
-    guarantee compares with, and they are never recomputed from the remaining data. Code that applies a theorem checks
-    its condition on ``step_size``.
+    These are constants of the *algorithm*. Learning, unlearning and the retraining that a guarantee compares with use
+    the
+    same constants, which are never recomputed from the remaining data. Code that applies a theorem checks the theorem's
+    condition on ``step_size``.
 
     Attributes:
         n: Number of training records, the normaliser of the mean.
@@ -31,10 +32,10 @@ class Problem:
             difference of two data sets).
         step_size: Step size ``eta``.
         adjacency: What erasing a record means in the comparator's data set. ``replace``: another admissible record
-            takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the step size and the
-            noise stay. ``remove``: the mean is over the remaining records, with their number as normaliser, while the
-            regulariser, the step size and the noise stay.
-        rounding: The rounding errors of a step; by default arithmetic is exact, as the papers assume.
+            takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the step size
+            and the noise stay the same. ``remove``: the mean is that of the remaining records, with their number as
+            normaliser, while the regulariser, the step size and the noise stay the same.
+        rounding: The rounding errors of a step. By default, arithmetic is exact, as the papers assume.
 
     Raises:
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
@@ -69,14 +70,16 @@ class Problem:
     def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
         """Return the largest distance between the gradients of ``f_D`` and ``f_D'``, if the data differ in ``records``.
 
-        ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds are for ``replace``;
-        adjacency enters them only through this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` is the number
-        of records in the larger of the two sets; half of it comes from the records and half from the normaliser. If
-        rounding is counted, the possible excess of a row's norm over 1 is counted, too.
+        The distance is ``2 M S / n`` for ``replace`` and ``M S / n`` for ``zero-out``. (Langevin unlearning's bounds
+        are
+        for ``replace``; adjacency enters them only through this distance.) For ``remove``, the distance is ``2 M S /
+        n_t``,
+        where ``n_t`` is the number of records in the larger of the two sets. Half of it comes from the records and half
+        from the normaliser. If rounding is counted, the possible excess of a row's norm above 1 is counted, too.
 
         Args:
             records: Number of records ``S``.
-            removed_before: Number of records that are in neither data set any more.
+            removed_before: Number of records that were removed earlier, from both data sets.
 
         Raises:
             ParameterError: ``records`` is not a whole number from 1 to the number of remaining records.

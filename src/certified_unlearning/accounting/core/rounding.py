@@ -2,35 +2,35 @@
 
 A computed step ends near the exact one. In two computed runs of noisy steps, the updates of one point differ by up to
 *two* step errors more than in exact runs. This holds in every step, even if the data agree. Shifted interpolation
-(`pooling`) uses this sum as its sensitivity. Derivation.
+(`pooling`) uses this sum as its sensitivity. The derivation follows.
 
-Let ``A_t`` be what a step computes before adding noise, a function of the weights from which the step starts. Let ``V_t
-= A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of ``A_t + tau z_t``, where
-the sampler computes ``z_t`` from the same uniform numbers, so that ``|z_t - Z_t| <= kappa``. *Rounding* of a sum and a
-projection are functions of the sum, so they reveal nothing that the sum does not reveal. They displace the start of the
-next step by at most ``u |V|``; the sampler's error displaces it by ``tau kappa``. Hence ``V_(t+1) = phi(V_t) + e_t +
-tau Z_(t+1)``, where ``phi`` is the exact update and ``|e_t|``, a function of the past, is at most the *step error*
-``rho``. This is all that the interpolation requires: its shifts may depend on the past, but not on future noise, and
-both numbers of a Box and Muller pair are used within one step. The interpolation is about ``V_T``, but the published
-numbers are its rounding, with noise that is off by up to ``tau kappa``, the *resolution*. Questions about smaller
-differences, such as attacks on the last bits of floating-point noise (Mironov, CCS 2012), are outside the guarantee.
+Let ``A_t`` be the weights that step ``t`` computes before it adds noise, as a function of the weights from which the
+step starts. Let ``V_t = A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of
+``A_t + tau z_t``, where the sampler computes ``z_t`` from the same uniform numbers, so that ``|z_t - Z_t| <= kappa``.
+Rounding and projection are functions of the exact sum, so they reveal only what the sum reveals. They displace the
+start of the next step by at most ``u |V|``. The sampler's error displaces it by ``tau kappa``. Hence ``V_(t+1) =
+phi(V_t) + e_t + tau Z_(t+1)``, where ``phi`` is the exact update. The error ``e_t`` is a function of the past, and
+``|e_t|`` is at most the *step error* ``rho``. This is all that the interpolation requires: its shifts may depend on the
+past, but not on future noise. (Both numbers of a Box and Muller pair are used within one step.) The interpolation is
+about ``V_T``. The published numbers are ``V_T`` after rounding, with noise that is off by up to ``tau kappa``, the
+*resolution*. Questions about smaller differences, such as attacks on the last bits of floating-point noise (Mironov,
+CCS 2012), are outside the guarantee.
 
-The step error is for losses of linear scores of rows of norm at most 1, as `objectives` and compiled steps compute
-them. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient
-is off by ``q`` times that (``q`` bounds its derivative), and by the rounding of sigmoid or softmax; twice that rounding
-is counted, which leaves room for a product with a class' weight, at most 1. The sum of ``n`` gradients is off by
-``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of the update is five
-roundings. ``|w|`` is at most ``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the
-regulariser is linear.
+The step error covers losses of linear scores of rows of norm at most 1, as computed by `objectives` and by compiled
+steps. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient,
+whose derivative ``q`` bounds, is off by ``q`` times the error of the score, plus the rounding of sigmoid or softmax.
+Twice that rounding is counted, which also covers the product with a class weight of at most 1. The sum of ``n``
+gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of the
+update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which is Gaussian
+because the regulariser's gradient is linear.
 
 The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as its coefficient, which grows with
 ``w``. Every step projects on a ball of radius ``R``, so ``M = R + 1`` bounds the residual. A score is off by ``gamma_f
-|w|``, the difference from ``y`` is off by ``u M`` more, and the sum of ``n`` gradients is off by ``gamma_D M n``.
-Weights are projected before they are stored, so ``|w|`` is at most ``R`` plus the projection's rounding, ``(d + 6) u
-R``, and no noise accumulates in it. The noise of the step itself lengthens the sum before the projection, and the
-rounding of that sum is ``u`` times its length. A row that is longer than 1 by a factor ``1 + e`` has a gradient of at
-most ``(1 + e)^2 M``.
+|w|``, the difference between score and ``y`` is off by ``u M`` more, and the sum of ``n`` gradients is off by ``gamma_D
+M n``. Weights are projected before they are stored, so ``|w|`` is at most ``R`` plus the projection's rounding, ``(d +
+6) u R``, and no noise accumulates. The noise of the step lengthens the sum before the projection, and the rounding of
+that sum is ``u`` times the sum's length. A row of norm ``1 + e`` has a gradient of norm at most ``(1 + e)^2 M``.
 """
 
 import math
@@ -45,23 +45,23 @@ UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
 """Largest relative error of one operation."""
 SMALLEST_NORMAL = {"float32": 2.0**-126, "float64": 2.0**-1022}
 RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
-"""Absolute error of a radius of `randomness`, besides relative errors."""
+"""Absolute error of a radius that `randomness` computes, apart from relative errors."""
 NORM_EXCESS = 1.1e-6
-"""Excess of a row's norm over 1: every row is checked to 1e-6, possibly before it is stored as float32."""
+"""Largest excess of a row's norm above 1. Rows are checked to 1e-6, possibly before they are stored as float32."""
 FAILURE = 2.0**-512
-"""Probability that one random norm exceeds its bound, and at which the sampler's tail is cut."""
+"""Probability that one random norm exceeds its bound, and probability of the tail that the sampler cuts off."""
 ROWS_IN_A_ROW = 65_536
-"""Largest number of rows whose gradients are added one after another: the largest block of `objectives`."""
+"""Number of rows in the largest block of `objectives`, whose gradients are added one after another."""
 LEAST_BLOCK = 1024
-"""Number of rows of its smallest block."""
+"""Number of rows in the smallest block of `objectives`."""
 LARGEST_SIGMA = 1e15
-"""Largest noise scale: with more noise, weights may exceed the largest float32."""
+"""Largest noise scale. With more noise, weights could exceed the largest float32."""
 SHARE = 0.1
 """Largest share of a guarantee that a plan spends on rounding."""
 
 Noise = Literal["every step", "publication", "publication, fed back"]
-"""Where noise is added: `publication` keeps it out of the weights that the next steps start from, `fed back` starts
-from the noisy weights."""
+"""Where noise is added. With `publication`, the next steps start from the weights without noise; with `fed back`, from
+the noisy weights."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,11 @@ class Rounding:
 
     Attributes:
         fixed: The part of the step error that does not depend on the noise.
-        per_noise: The part that depends on the noise, divided by the standard deviation ``tau`` of a step's noise.
+        per_noise: The part of the step error that depends on the noise, divided by the standard deviation ``tau`` of a
+            step's noise.
         resolution: Distance ``kappa`` of the sampler's noise from exact noise, in standard deviations.
         failure: Probability, per step, that weights or noise have a larger norm than assumed.
-        norm_excess: Largest excess of a row's norm over 1.
+        norm_excess: Largest excess of a row's norm above 1.
     """
 
     fixed: float = 0.0
@@ -83,7 +84,7 @@ class Rounding:
     norm_excess: float = 0.0
 
     def step_error(self, noise_std: float) -> float:
-        """Return ``rho`` for steps with noise of this standard deviation."""
+        """Return the step error ``rho`` for noise of this standard deviation."""
         return self.fixed + self.per_noise * noise_std
 
     def failure_of(self, steps: float) -> float:
@@ -120,29 +121,30 @@ def rounding(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Rounding:
-    """Return the rounding of one computed step of logistic (two classes), softmax or ridge (one) regression.
+    """Return the rounding of one computed step of logistic, softmax or ridge regression.
 
     Args:
         n: Number of records.
         features: Number of columns of a row.
-        classes: Number of classes, at least 2; 1 for ridge regression.
+        classes: Number of classes: 2 for logistic regression, more for softmax regression, 1 for ridge regression.
         strong_convexity: Strong convexity ``m`` of the regulariser.
-        lipschitz: Lipschitz constant ``M``; for ridge regression ``R + 1``, which gives the radius of the ball.
+        lipschitz: Lipschitz constant ``M``. For ridge regression it is ``R + 1``, where ``R`` is the radius of the
+            ball.
         step_size: Step size ``eta``.
         dtype: ``float32`` or ``float64``.
-        start_norm: Norm of the start's mean.
-        noise: Where noise is added; for ridge regression, in every step.
-        projects: Whether every step projects onto a ball; for ridge regression it does.
+        start_norm: Norm of the mean of the starting weights.
+        noise: Where noise is added. Ridge regression needs noise in every step.
+        projects: Whether every step projects onto a ball. Ridge regression needs this.
 
     Returns:
-        The step error (see the module's docstring); infinite if weights may grow by rounding alone.
+        The step error (see the module's docstring); infinite if rounding alone could make weights grow.
     """
     require_count(least=1, n=n, features=features, classes=classes)
     require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)
     unit = UNIT_ROUNDOFF[dtype]
     dimension = features if classes == 2 else features * classes
     if classes == 1:
-        # Computed this way because the difference alone would lose a small radius.
+        # The difference alone would lose the digits of a small radius.
         radius = max(lipschitz - 1, ridge_radius(strong_convexity)) * (1 + (dimension + 6) * unit)
         lipschitz = radius + 1
     slope, coefficient_error, sums = _of_loss(classes, lipschitz)
@@ -165,8 +167,8 @@ def rounding(
     growth = per_norm / rate
     if growth >= 0.5:
         return Rounding(math.inf, math.inf, resolution(dimension, dtype), 0.0, NORM_EXCESS)
-    # The weights' norm consists of the start and M / m, the noise so far, and the effect of earlier step errors on
-    # both.
+    # Three parts bound the weights' norm: the start with M / m, the noise so far, and the effect of earlier step errors
+    # on both.
     norm = (start_norm + lipschitz / strong_convexity + at_origin / rate) / (1 - growth)
     kappa = resolution(dimension, dtype)
     longest = longest_noise(dimension)
@@ -177,13 +179,13 @@ def rounding(
         fed_back = kappa
     per_noise = per_norm * norm_per_noise + fed_back
     if noise != "every step":
-        # Accountants use sigma for steps with noise sqrt(2 eta) sigma; here the noise is sigma itself.
+        # Accountants call a step's noise sqrt(2 eta) sigma. Here the noise has standard deviation sigma itself.
         per_noise /= math.sqrt(2 * step_size)
     return Rounding(at_origin + per_norm * norm, per_noise, kappa, (dimension + 4) * FAILURE, NORM_EXCESS)
 
 
 def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
-    """Return ``q``, the error of a coefficient in units of ``u``, and the largest sum of the coefficients' sizes."""
+    """Return ``q``, a coefficient's error in units of ``u``, and the largest sum of a record's coefficients' sizes."""
     if classes == 1:
         return 1.0, 2 * lipschitz, lipschitz
     return (0.25, 8.0, 1.0) if classes == 2 else (0.5, 2.0 * classes + 16, 2.0)
@@ -204,12 +206,13 @@ def _in_a_ball(norm: float, at_origin: float, per_norm: float, dimension: int, d
 def resolution(dimension: int, dtype: str) -> float:
     """Return ``kappa``: the largest distance of a step's noise from exact noise, in standard deviations.
 
-    A pair of Box and Muller's numbers, as `randomness` draws them, has radius ``r = sqrt(-2 log U)``, off by at most
-    `RADIUS_ERROR` and ``4 u r``: an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float gives it to
-    ``u``, so ``r^2`` is off by ``2^-w / U + 2 u`` plus the rounding of logarithm and root. For the smallest and the
-    largest ``U`` this would be large, so these are drawn with 1024 more bits. The angle is off by ``18 u``. Together
-    with the scaling by the noise's standard deviation, each of ``ceil(d / 2)`` pairs is off by `RADIUS_ERROR` plus ``24
-    u r``. The compiled noise (`engine.compiled`) takes the same steps, with the C library's logarithm, cosine and sine.
+    `randomness` draws pairs by the method of Box and Muller. A pair's radius is ``r = sqrt(-2 log U)``, off by at most
+    `RADIUS_ERROR` plus ``4 u r``. An integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float gives ``U`` to
+    ``u``. So ``r^2`` is off by ``2^-w / U + 2 u`` plus the rounding of logarithm and root. For the smallest and the
+    largest ``U``, this error would be large, so these ``U`` are drawn with 1024 more bits. The angle is off by ``18
+    u``. Together with the scaling by the noise's standard deviation, each of ``ceil(d / 2)`` pairs is off by
+    `RADIUS_ERROR` plus ``24 u r``. The compiled noise (`engine.compiled`) is computed in the same way, with the C
+    library's logarithm, cosine and sine.
     """
     pairs = -(-dimension // 2)
     return RADIUS_ERROR[dtype] * math.sqrt(pairs) + 24 * UNIT_ROUNDOFF[dtype] * longest_noise(2 * pairs)

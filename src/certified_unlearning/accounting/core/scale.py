@@ -1,4 +1,4 @@
-"""How large weights can be, and how much of a score is noise: the practical meaning of a noise scale."""
+"""What a noise scale means in practice: how large weights can be, and how much of a score is noise."""
 
 import math
 
@@ -11,9 +11,9 @@ QUICK_CONDITION = 100
 def weights_bound(*, strong_convexity: float, classes: int) -> float:
     """Return a bound on the norm of the weights that minimise logistic or softmax regression on rows of norm at most 1.
 
-    Two bounds hold, and the smaller one is returned. With the objective ``F``, the first is ``||w|| <= ||grad F(0)|| /
-    m``, where the gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1 - 1/k)``. The second is ``m
-    ||w||^2 / 2 <= F(0)``, where ``F(0)`` is ``log k``.
+    Two bounds hold, and the smaller one is returned. With the objective ``F`` and ``k`` classes, the first bound is
+    ``||w|| <= ||grad F(0)|| / m``. There, the gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1
+    - 1/k)``. The second bound follows from ``m ||w||^2 / 2 <= F(0)``, where ``F(0)`` is ``log k``.
     """
     gradient = 0.5 if classes == 2 else math.sqrt(1 - 1 / classes)
     return min(gradient / strong_convexity, math.sqrt(2 * math.log(classes) / strong_convexity))
@@ -22,7 +22,7 @@ def weights_bound(*, strong_convexity: float, classes: int) -> float:
 def score_noise(problem: Problem, *, sigma: float) -> float:
     """Return a bound on the noise's standard deviation in any direction of the weights, for any number of steps.
 
-    A step contracts by ``1 - step_size m`` and adds variance ``2 step_size sigma^2``; the Poincaré constant of the
+    A step contracts by ``1 - step_size m`` and adds variance ``2 step_size sigma^2``. The Poincaré constant of the
     weights' distribution follows the same recursion. The bound also holds for the noise in the score of a row of norm
     1.
     """

@@ -1,4 +1,4 @@
-"""Searches that planners share: the minimum of a function of one variable, the least sufficient whole number."""
+"""Searches that planners share: for the minimum of a function of one variable, and for the least sufficient number."""
 
 import math
 from collections.abc import Callable
@@ -14,30 +14,31 @@ Whole = npt.NDArray[np.int64]
 MOST_STEPS = 10**12
 
 GRID_SPACING = 1.0
-# New points in a bracket are at these fractions of it, and at these fractions of the way from the vertex to either end.
+# New points are at the fractions EVENLY of the bracket, and at the fractions CROWD of the way from the vertex to its
+# ends.
 EVENLY = np.linspace(0, 1, 17)
 CROWD = 8.0 ** -np.arange(1, 9)
-# The value's error is half the curvature times the square of the distance to the minimum. Curvatures reach thousands if
-# there are many steps with little noise; then 1e-8 in the point is 1e-13 in the value.
+# The error of the least value is half the curvature times the square of the distance to the minimum. With many steps of
+# little noise, curvatures reach thousands. Then an error of 1e-8 in the point is an error of 1e-13 in the value.
 LOCATION_TOLERANCE = 1e-8
 # If points were nearer to each other, rounding could hide on which side the minimum lies.
 LEAST_SPACING = LOCATION_TOLERANCE / (2 * len(EVENLY))
-# In a bracket as flat as this, only rounding is left.
+# If the values in a bracket differ by no more than this share, the differences are only rounding.
 FLAT = 4e-15
 
 
 def minimise(function: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
     """Return the minimiser of a function on ``[low, high]``, and its value there.
 
-    A grid of spacing 1 brackets the minimum. Then, round by round, the bracket shrinks to the neighbours of the best of
-    the new points. Evenly spaced points shrink it to an eighth at least. Points crowded around the vertex of a parabola
+    A grid of spacing 1 brackets the minimum. In each round, the bracket shrinks to the neighbours of the best new
+    point. Evenly spaced points shrink the bracket to at most an eighth. Points crowded around the vertex of a parabola
     through the last bracket shrink it to almost nothing. The function must have only one valley, or valleys wider than
     the grid.
 
     Args:
-        function: Maps an array of points to an array of values; infinite if it is not defined.
-        low: Left end.
-        high: Right end.
+        function: Maps an array of points to an array of values, which are infinite where the function is undefined.
+        low: Left end of the interval.
+        high: Right end of the interval.
     """
     points = np.linspace(low, high, int((high - low) / GRID_SPACING) + 2)
     while True:
@@ -58,7 +59,7 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
 
 
 def _vertex(left: float, middle: float, right: float, at_left: float, at_middle: float, at_right: float) -> float:
-    """Return the vertex of the parabola through three points; the middle point if there is none."""
+    """Return the vertex of the parabola through three points, or the middle point if there is no vertex."""
     slope_left = (at_left - at_middle) * (right - middle)
     slope_right = (at_right - at_middle) * (middle - left)
     if not 0 < slope_left + slope_right < math.inf:
@@ -74,7 +75,7 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
 
     Args:
         estimate: A guess of the real number above which whole numbers are sufficient.
-        is_enough: Whether a number is sufficient: false below some number, true from that number on.
+        is_enough: Tells whether a number is sufficient. It is false below some number, and true from that number on.
         minimum: The smallest number considered.
     """
     number = math.ceil(max(estimate, minimum))
@@ -96,7 +97,7 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
 
 
 def bisect(too_few: int, enough: int, is_enough: Callable[[int], bool]) -> int:
-    """Return the least sufficient whole number above ``too_few``; neither of the two ends is tried."""
+    """Return the least sufficient whole number above ``too_few`` and up to ``enough``; neither end is tried."""
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         if is_enough(middle):

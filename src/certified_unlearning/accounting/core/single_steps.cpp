@@ -1,5 +1,5 @@
-// Shifted interpolation of single steps that contract alike and have the same noise: the loop of `pooling.Pool.followed_by`,
-// see `single_steps.py`. Signals are in units of the largest, noise in those of a step's.
+// Shifted interpolation of single steps with equal contraction and equal noise: the loop of `pooling.Pool.followed_by`,
+// see `single_steps.py`. The unit of signals is the largest signal, and that of noise is a step's noise.
 
 #include <algorithm>
 #include <cfloat>
@@ -14,7 +14,7 @@ struct Block {
     int64_t steps;
 };
 
-// Adds the blocks of steps to `blocks`, which holds none of theirs yet. `decays[k]` is what k steps leave of a distance.
+// Appends the blocks of steps to `blocks`. `decays[k]` is the factor by which k steps shrink a distance.
 void pool(int64_t count, const double *sensitivities, double starting_distance, const double *decays, std::vector<Block> &blocks) {
     const auto none = blocks.size();
     blocks.push_back({starting_distance, 0, 0});
@@ -23,7 +23,7 @@ void pool(int64_t count, const double *sensitivities, double starting_distance, 
         while (blocks.size() > none) {
             const Block earlier = blocks.back();
             const double decay = decays[later.steps];
-            // The earlier ratio is the smaller one, as the end of the later block sees both.
+            // Seen from the end of the later block, the earlier ratio is the smaller one.
             if (earlier.signal * later.noise < later.signal * earlier.noise * decay) break;
             blocks.pop_back();
             double left = earlier.signal * decay;
@@ -36,8 +36,8 @@ void pool(int64_t count, const double *sensitivities, double starting_distance, 
 
 }  // namespace
 
-// Writes in how many records each of `count` steps from `start` on differs. Of pair p, records[p] records of batch[p] differ
-// in the visits of their batch before step until[p].
+// Writes, for each of `count` steps from `start` on, in how many records the two runs differ. By pair p, records[p] records
+// of batch[p] differ whenever that batch is visited before step until[p].
 extern "C" void differing(int64_t pairs, const int64_t *batch, const int64_t *records, const int64_t *until, int64_t batches,
                           int64_t start, int64_t count, double *steps) {
     std::fill(steps, steps + count, 0.0);
@@ -45,13 +45,13 @@ extern "C" void differing(int64_t pairs, const int64_t *batch, const int64_t *re
         const int64_t end = std::min(count, until[pair] - start);
         if (end <= 0) continue;
         const int64_t first = ((batch[pair] - start) % batches + batches) % batches;
-        // At its last visit; the earlier ones follow.
+        // Only the batch's last visit is counted here. The loop below adds the earlier visits.
         if (first < end) steps[first + (end - 1 - first) / batches * batches] += static_cast<double>(records[pair]);
     }
     for (int64_t step = count - 1 - batches; step >= 0; --step) steps[step] += steps[step + batches];
 }
 
-// Returns how many blocks there are, at most count: of each its signal, its noise and how many steps it has.
+// Returns the number of blocks, at most `count`, and writes each block's signal, noise and number of steps to `found`.
 extern "C" int64_t single_steps(int64_t count, const double *sensitivities, double starting_distance, const double *decays,
                                 double *found) {
     std::vector<Block> blocks;
@@ -64,9 +64,9 @@ extern "C" int64_t single_steps(int64_t count, const double *sensitivities, doub
     return blocks.size();
 }
 
-// Returns mu of runs that follow each other, each counted on its own; run r lasts from step ends[r] to ends[r + 1], and the
-// sensitivities are those of steps from `first` on. Of runs longer than 2 `window` the last `window` steps are counted,
-// from a distance.
+// Returns mu of successive runs, each counted on its own. Run r lasts from step ends[r] to ends[r + 1], and `sensitivities`
+// begins with step `first`. Of a run longer than 2 `window`, only the last `window` steps are counted, from a starting
+// distance.
 extern "C" double single_steps_of_all(int64_t runs, const int64_t *ends, int64_t first, const double *sensitivities,
                                       int64_t window, double distance, const double *decays) {
     std::vector<Block> blocks;

@@ -1,4 +1,4 @@
-"""Pooling of single steps in compiled code, because for few steps overhead would dominate a request's time.
+"""Pooling of single steps in compiled code. For few steps, Python's overhead would dominate a request's time.
 
 Results equal those of `pooling`, up to a few units in the last place. Without a compiler, `pooling` is used.
 """
@@ -17,22 +17,22 @@ from certified_unlearning.accounting.core.search import Array, Whole
 
 SOURCE = Path(__file__).with_name("single_steps.cpp")
 MOST_STEPS = 1 << 14
-"""Largest number of steps; with more, combining steps with equal differences into runs is faster."""
+"""Largest number of steps. For more steps, it is faster to combine steps with equal differences into runs."""
 
 
 def takes(steps: int) -> bool:
-    """Return whether this number of steps is pooled here."""
+    """Return whether this module pools this number of steps."""
     return steps <= MOST_STEPS and library() is not None
 
 
 def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
-    """Return, for each step on cyclic mini-batches, how many records of its batch differ.
+    """Return, for each step on cyclic mini-batches, how many records of the step's batch differ.
 
     Args:
-        pairs: Shape ``(3, pairs)``: a batch, the number of its records that differ, and the number of the step from
-            which on they no longer do.
+        pairs: Shape ``(3, pairs)``. Each column has a batch, the number of its records that differ, and the number of
+            the step from which on they no longer differ.
         batches: Number of batches, ``l``.
-        start: The first step's number; its batch is that number modulo ``l``.
+        start: Number of the first step. Step ``t`` uses batch ``t mod l``.
         steps: Number of steps, which `takes` must accept.
     """
     found = np.empty(steps)
@@ -52,12 +52,12 @@ class Decays:
     """
 
     def __init__(self, contraction_gap: float) -> None:
-        """Take ``1 - c``, as for `pooling.NoisyPhase`."""
+        """Set the contraction gap ``1 - c``, see `pooling.NoisyPhase`."""
         self.contraction_gap = contraction_gap
         self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
 
     def __reduce__(self) -> tuple[type["Decays"], tuple[float]]:
-        """Leave the table out of files and copies, because it is long and quickly computed."""
+        """Leave the table out of copies and files, because the table is long and quickly computed."""
         return Decays, (self.contraction_gap,)
 
     @functools.cached_property
@@ -71,13 +71,14 @@ class Decays:
 
 
 def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_distance: float) -> Pool:
-    """Return the blocks of single steps with equal contraction and noise; see `Pool.of_runs`.
+    """Return the blocks of single steps with equal contraction and noise, as `Pool.of_runs` does.
 
     Args:
-        sensitivities: Shape ``(steps,)``, at least one; `takes` must accept their number.
+        sensitivities: Sensitivity of each step, shape ``(steps,)``. `takes` must accept the number of steps, at least
+            1.
         decays: The factors by which steps shrink a distance.
-        noise_std: As for `pooling.NoisyPhase`, above 0.
-        starting_distance: ``z_0``.
+        noise_std: Noise of all steps, see `pooling.NoisyPhase`; above 0.
+        starting_distance: ``z_0``, the distance between the starts of the runs.
     """
     unit = float(max(starting_distance, sensitivities.max())) or 1.0
     scaled, found = _doubles(sensitivities, unit), np.empty((len(sensitivities), 3))
@@ -99,20 +100,21 @@ def mu_of_all(
     noise_std: float,
     distance: float,
 ) -> float:
-    """Return ``mu`` of successive runs, each counted on its own; see `pooling.mu_of_all`.
+    """Return the joint ``mu`` of successive runs, as `pooling.mu_of_all` does.
 
-    Of a run longer than twice the window, only the last steps are counted, from a starting distance.
+    If a run is longer than twice the window, only its last steps are counted, from a starting distance.
 
     Args:
-        sensitivities: Shape ``(steps,)``, for the steps from ``first`` to the end of all runs; `takes` must accept
-            their number.
-        ends: Shape ``(runs + 1,)``: the first run begins before the first of these steps, and each run ends before the
-            next.
+        sensitivities: Sensitivity of each step from ``first`` to the end of all runs, shape ``(steps,)``. `takes` must
+            accept the number of these steps.
+        ends: Numbers of steps, shape ``(runs + 1,)``. Run ``r`` begins with step ``ends[r]`` and ends before step
+            ``ends[r + 1]``.
         first: The first step that is counted.
         window: Number of steps of a long run that are counted.
         decays: The factors by which steps shrink a distance.
-        noise_std: As for `pooling.NoisyPhase`, above 0.
-        distance: Starting distance ``z_0`` of a run that is cut; at least as large as that of any other run.
+        noise_std: Noise of all steps, see `pooling.NoisyPhase`; above 0.
+        distance: Starting distance ``z_0`` of a run of which only the last steps are counted. It is at least as large
+            as the starting distance of any other run.
     """
     largest = max(float(distance), float(sensitivities.max()))
     if largest == 0:
@@ -132,7 +134,7 @@ def _doubles(values: Array, unit: float) -> Array:
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled source; build it if this machine has no build yet; None if it cannot be built."""
+    """Return the compiled source, built if this machine has no build yet, or None if it cannot be built."""
     found = compiled.library(SOURCE, instead="guarantees of mini-batches are pooled by SciPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p

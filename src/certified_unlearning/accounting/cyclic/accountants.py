@@ -20,6 +20,6 @@ CYCLIC = Accountant(
     ),
     bound="our bound",
 )
-"""Pooled shifted interpolation (`stream`); the worst quadratic losses come within a few per cent of it."""
+"""Pooled shifted interpolation (`stream`). The worst quadratic losses come within a few per cent of this bound."""
 
 ACCOUNTANTS: dict[str, Accountant] = {CYCLIC.name: CYCLIC}

@@ -15,11 +15,11 @@ from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
 MOST_ROUNDS = 1000
-"""Most iterations of a search for noise, which converges geometrically or not at all."""
+"""Largest number of iterations of a search for noise. The search converges geometrically or not at all."""
 
 
 def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0, places: Places | None = None) -> int:
-    """Return the fewest steps of one more request that meet the target of a stream.
+    """Return the fewest steps by which one more request meets the target of a stream.
 
     Args:
         requests: The earlier requests and the target.
@@ -28,7 +28,7 @@ def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0,
         places: Places of the records; None for the worst places.
 
     Raises:
-        ParameterError: Fewer records remain.
+        ParameterError: ``records`` exceeds the number of remaining records.
         AssumptionError: The step size is too large.
         InfeasibleError: Rounding alone uses up the target, or more than 10^12 steps would be needed.
     """
@@ -61,7 +61,7 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
     """Return the least noise scale with which a schedule meets the target after every request.
 
     Args:
-        problem: The constants of a batch, as `stream.curve` takes them.
+        problem: The constants of a batch, as for `stream.curve`.
         schedule: Cycle, learning steps and requests; its ``sigma`` is not used.
         epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
@@ -78,7 +78,7 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
     exact = replace(problem, rounding=EXACT)
     sigma = stream.largest_curve(exact, replace(schedule, sigma=1.0)).mu / target
     for _ in range(MOST_ROUNDS):
-        # Except for the rounding of the noise itself, mu falls like 1 / sigma, so this converges from below.
+        # Apart from the rounding of the noise itself, mu is proportional to 1 / sigma, so sigma converges from below.
         excess = mu(sigma) / target
         if excess <= 1:
             return sigma

@@ -1,15 +1,15 @@
 """Streams of removal requests to noisy gradient descent on cyclic mini-batches.
 
-Records are split once, independently of their values, into ``l`` batches of ``b``; step ``t`` uses batch ``(t - 1) mod
-l``. Learning takes ``T`` steps, request ``j`` zeroes or replaces its records in their places, and ``K_j`` more steps
-continue the cycle. The model is compared with a run of the same steps in the same order whose data lacked all removed
-records from the start: in a step, the two runs differ in those records of its batch that are removed *later*. That
-number goes up and down from step to step, so nothing simpler than `pooling` is correct.
+Records are split once, independently of their values, into ``l`` batches of ``b`` records. Step ``t`` uses batch ``(t -
+1) mod l``. Learning takes ``T`` steps. Request ``j`` zeroes or replaces its records in their places, and ``K_j`` more
+steps continue the cycle. The comparator makes the same steps in the same order on data that lacked all removed records
+from the start. In a step, the two runs differ in those records of its batch that are removed *later*. The number of
+these records goes up and down from step to step, so no method simpler than `pooling` is correct.
 
 If the places of records are unknown, the records of each request are assumed to fill the batches visited just before
-the request, the last one first. This is the worst case: a difference of the same size in a later step is never
-contracted more often and meets less noise, and no batch is visited more often. (Each request is placed independently of
-the others, so a batch may count more than ``b`` records of several requests: an upper bound.)
+the request, the last one first. This is the worst case: no batch is visited more often, and a difference in a later
+step is contracted less often and meets less noise. Each request is placed independently of the others, so more than
+``b`` records of a batch may be counted. This gives an upper bound.
 """
 
 import math
@@ -27,31 +27,32 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 FORGOTTEN = 30.0
-"""Steps whose differences have faded by ``exp(-30)`` are combined into one distance, an upper bound."""
+"""Differences that have faded by ``exp(-30)`` are combined into one distance, which is an upper bound."""
 MOST_COUNTED = 2 * 10**7
-"""Number of steps counted in one array; each temporarily takes up to 230 bytes of memory."""
+"""Largest number of steps in one array. Each step temporarily needs up to 230 bytes of memory."""
 MOST_IN_ALL = 10**18
-"""Most steps that fit in the integers that count them; differences that need longer to fade never do."""
+"""Largest number of steps that the counting integers can hold. A difference that needs more steps never fades."""
 STEPS_OF_PIECE = 10**6
-"""The joint curve of all models is computed in pieces of this many steps, or of the steps of one request."""
+"""The joint curve of all models is computed in pieces of this many steps, or of the steps of one longer request."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    Retraining means the same start and the same steps, of learning and of every request, in the same order, on data
+    Retraining means the same steps of learning and of every request, in the same order and from the same start, on data
     that lacked all removed records from the start.
 
     Args:
-        problem: The constants of a *batch*: ``n`` is ``b``, and ``smoothness`` holds for the mean loss of every batch
-            (``1/4 + lambda`` does for logistic regression with rows of norm at most 1).
+        problem: The constants of a *batch*: ``n`` is ``b``, and ``smoothness`` holds for the mean loss of every batch.
+            For logistic regression on rows of norm at most 1, ``1/4 + lambda`` does.
         schedule: Noise, learning steps, the steps of every request, and the cycle.
 
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, under which removed records
             have no place in a batch.
-        InfeasibleError: More than `MOST_COUNTED` steps have not faded, or there are more than `MOST_IN_ALL`.
+        InfeasibleError: The differences of more than `MOST_COUNTED` steps have not faded, or there are more than
+            `MOST_IN_ALL` steps.
     """
     check(problem, schedule)
     steps = Steps(problem, schedule.sigma)
@@ -59,7 +60,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return the largest `curve` after any request of a schedule: that of the model that is easiest to distinguish."""
+    """Return the `curve` of the model that is easiest to distinguish, among the models after each request."""
     check(problem, schedule)
     steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
     places = schedule.places or repeat(None)
@@ -72,31 +73,31 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the curve for an observer that keeps every published model, including the learned one.
 
-    Given everything published so far, both runs continue from the same point. So each block counts on its own, and
-    their ``mu^2`` add up (adaptive composition of Gaussian DP).
+    Given all models published so far, both runs continue from the same point. So the steps between two publications
+    count on their own, and the ``mu^2`` of all publications add up (adaptive composition of Gaussian DP).
 
     Args:
-        problem: As for `curve`.
-        schedule: As for `curve`.
+        problem: The constants of a batch, as for `curve`.
+        schedule: Noise, learning steps, the steps of every request, and the cycle.
 
     Raises:
-        ParameterError: As for `curve`.
-        AssumptionError: As for `curve`.
-        InfeasibleError: As for `curve`.
+        ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``.
+        InfeasibleError: There are too many steps, as for `curve`.
     """
     check(problem, schedule)
     return joint_curve_of(Steps(problem, schedule.sigma), Requests.of(schedule), schedule)
 
 
 def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> GaussianCurve:
-    """Return `joint_curve` of a schedule whose requests are known; raises the same errors."""
+    """Return the `joint_curve` of a schedule from its requests; raises the errors of `joint_curve`."""
     # The step before which each model was published; learning begins with step 0.
     learning_steps = int(schedule.learning_steps)
     ends = np.array((0, learning_steps, *schedule.steps), dtype=np.int64).cumsum()
     last = int(ends[-1])
     if last == 0:
         return GaussianCurve(0.0)
-    # The window is the same as for the last model's steps, because these are then already counted.
+    # The window is that of the last model's steps, because the differing records of these steps are already counted.
     first = learning_steps - step.window if learning_steps > 2 * step.window else 0
     if not single_steps.takes(last - first):
         return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
@@ -114,12 +115,12 @@ def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> G
 
 
 def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float:
-    """Return the result of `joint_curve` from runs of steps with equal differences."""
+    """Return the ``mu`` of `joint_curve`, computed from runs of steps with equal differences."""
     begins, ends = ends[:-1], ends[1:]
     starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
     some = ends > starts
     begins, starts, ends = begins[some], starts[some], ends[some]
-    # Runs of steps that do not contract are never cut, and have no such distance.
+    # Stretches of steps that do not contract are never cut, and no largest distance exists for them.
     cut = starts > begins
     distances = np.zeros(len(cut))
     if cut.any():
@@ -157,11 +158,12 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
 
 
 class Requests:
-    """The requests of a schedule, which determine in how many records each step differs, whatever the arithmetic.
+    """The requests of a schedule. They determine in how many records each step differs, in any arithmetic.
 
     Attributes:
         cycle: The mini-batches.
-        pairs: A column for each batch of each request: the batch, the records there, the steps before the request.
+        pairs: A column for each batch of each request: the batch, the number of the request's records there, and the
+            number of steps before the request.
         records: Number of records that all requests remove.
         steps: Number of steps before the last answer.
     """
@@ -190,7 +192,13 @@ class Requests:
         return none._with(columns, sum(schedule.records), ends[-1])
 
     def after(self, records: int, answer: tuple[int, ...], places: Places | None) -> "Requests":
-        """Return the requests with one more, after this many steps of the last answer; 0 before the first request."""
+        """Return the requests with one more.
+
+        Args:
+            records: Number of records that the new request removes.
+            answer: Number of steps that answer the previous request; empty before the first request.
+            places: Places of the records; None for the worst places.
+        """
         steps = self.steps + sum(answer)
         held = last_visited(self.cycle, records, steps=steps) if places is None else places
         return self._with([(batch, count, steps) for batch, count in held], self.records + records, steps)
@@ -202,13 +210,13 @@ class Requests:
     def differing(self, start: int, end: int) -> Array:
         """Return the number of records in which each step from ``start`` to ``end`` differs.
 
-        These are the records of its batch that are removed later.
+        These are the records of the step's batch that are removed later.
 
         Raises:
             InfeasibleError: There are too many steps to count.
         """
         latest = self._differing
-        # For each request, this is called twice: for exact and for computed arithmetic.
+        # Each request calls this method twice: for exact and for computed arithmetic.
         if latest is None or latest[:2] != (start, end):
             latest = self._differing = (start, end, self._counted(start, end))
         return latest[2]
@@ -235,7 +243,7 @@ class Requests:
         width = max(1, min(batches, steps))
         epochs = -(-steps // width)
         first = (batch - start) % batches
-        # The last of a batch's visits, counted from 0; -1 if there is none.
+        # The number of a batch's last visit, counted from 0; -1 if there is no visit.
         last = (np.minimum(until, end) - 1 - start - first) // batches
         some = last >= 0
         visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
@@ -246,13 +254,13 @@ class Requests:
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
-    """Return the runs of steps that differ in the same number of records.
+    """Return the runs of successive steps that differ in the same number of records.
 
     Args:
-        differing: Number of records in which each step differs; later steps differ in none.
+        differing: Number of records in which each step differs. Steps after these differ in no record.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
-        ends: The step after the last one of each stretch. Each is at most the next stretch's start, and the last is
-            after all steps that differ.
+        ends: The step after the last step of each stretch. It is at most the next stretch's start. The last stretch
+            ends after all steps that differ.
 
     Returns:
         The number of steps and the number of differing records, shape ``(runs,)``; and the index of each stretch's
@@ -273,18 +281,19 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
 
 
 class Steps:
-    """Noisy steps on mini-batches, with constants computed once.
+    """Noisy steps on mini-batches, with constants that are computed once.
 
     Attributes:
         problem: The constants.
         agreeing: A step whose batch is the same in both runs.
-        of_a_record: Increase of the sensitivity by each differing record. More records may differ than a batch holds.
+        of_a_record: Increase of the sensitivity for each differing record. More records may be counted than a batch
+            holds.
         window: Number of steps after which a difference has faded.
         decays: The factors by which steps shrink a distance.
     """
 
     def __init__(self, problem: Problem, sigma: float) -> None:
-        """Take the constants and the noise scale; raises the errors of `curve`."""
+        """Set the constants and the noise scale; raises the errors of `curve`."""
         self.problem = problem
         self.agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
         self.of_a_record = one.sensitivity - self.agreeing.sensitivity
@@ -297,14 +306,14 @@ class Steps:
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest possible distance between two runs: endless steps that all differ in all records."""
+        """Return the largest possible distance between two runs, after endless steps that differ in all records."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 
     def before_answer(self, requests: Requests) -> Pool:
-        """Return the pooled effect of the requests before the last one is answered."""
+        """Return the pooled effect of all requests before the last request is answered."""
         steps = requests.steps
-        # Steps slightly older than the window make no difference, and keeping them saves a new search for the visits.
+        # Steps slightly older than the window change nothing, and keeping them saves a new search for the visits.
         start = steps - self.window if steps > 2 * self.window else 0
         distance = self.largest_distance(requests) if start else 0.0
         if steps > start and single_steps.takes(steps - start):
@@ -324,12 +333,12 @@ class Steps:
         )
 
     def answered(self, before: Pool, steps: tuple[int, ...]) -> float:
-        """Return ``mu`` after the steps of the last answer, which do not exist before the first request."""
+        """Return ``mu`` after the steps that answer the last request; ``steps`` is empty before the first request."""
         return before.followed_by(*map(self.agreeing.lasting, steps)).mu()
 
 
 def check(problem: Problem, schedule: Schedule) -> None:
-    """Raise the errors of `curve` unless the schedule has such batches, and its steps can be counted."""
+    """Raise the errors of `curve` unless the schedule has batches of ``n`` records and its steps can be counted."""
     if schedule.cycle is None:
         raise ParameterError("the schedule of mini-batches needs a cycle")
     if problem.n != schedule.cycle.batch_size:
@@ -343,6 +352,6 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def require_countable(steps: float) -> None:
-    """Raise `InfeasibleError` where there are more than `MOST_IN_ALL` steps, of learning and of all requests."""
+    """Raise `InfeasibleError` if learning and all requests have more than `MOST_IN_ALL` steps together."""
     if steps > MOST_IN_ALL:
         raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")

@@ -1,8 +1,8 @@
 """Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
-Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. By Lemmas
-    F.3 and F.4 all of them would, but these lemmas are wrong (clipped gradients of a convex loss need be neither
-    monotone nor a gradient).
+Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. Lemmas F.3
+    and F.4 imply that all of them do, but these lemmas are wrong: clipped gradients of a convex loss need be neither
+    monotone nor the gradient of a function.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from typing import Literal, get_args
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# `lipschitz`: the gradients of a loss that is L-Lipschitz by itself. In all other cases, each record's gradient is
-# clipped to length L: `clipped-convex`, and are the gradient of a convex function (losses phi(<theta, x>) with convex
-# phi); `clipped-bounded`, and are the gradient of a function within the range that Theorem 5.2 needs, checked directly;
-# `clipped`: nothing more is known.
+# `lipschitz`: the gradients of a loss that is L-Lipschitz without clipping. In all other cases, each record's gradient
+# is clipped to length L. `clipped-convex`: the clipped gradients are those of a convex function (losses phi(<theta, x>)
+# with convex phi). `clipped-bounded`: they are those of a function within the range that Theorem 5.2 needs, which is
+# checked directly. `clipped`: nothing more is known.
 GradientField = Literal["lipschitz", "clipped-convex", "clipped-bounded", "clipped"]
 
 _COVERED: dict[str, tuple[GradientField, ...]] = {
@@ -31,7 +31,7 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
     """Return the theorems that hold for steps along such gradients, if their other conditions hold.
 
-    Their statements on risk hold only for the function whose gradients are followed.
+    The theorems' statements on risk hold only for the function whose gradients are followed.
 
     Raises:
         ParameterError: ``gradient_field`` is unknown.
@@ -53,7 +53,12 @@ def require_survival(theorem: str, gradient_field: GradientField) -> None:
 
 
 def require_budgets(epsilon_dp: float, epsilon_dd: float) -> None:
-    """Raise `ParameterError` unless both are above 0, `AssumptionError` unless ``epsilon_dd <= epsilon_dp``."""
+    """Raise an error unless both budgets are above 0 and ``epsilon_dd <= epsilon_dp``.
+
+    Raises:
+        ParameterError: A budget is not above 0.
+        AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``.
+    """
     require_positive(epsilon_dp=epsilon_dp, epsilon_dd=epsilon_dd)
     if epsilon_dd > epsilon_dp:
         raise AssumptionError(
@@ -70,7 +75,7 @@ def require_request_size(records: int, n: int) -> None:
 
 
 def require_observable(observed: Sequence[int], *, request: int) -> None:
-    """Raise `ParameterError` unless the observed models are increasing and come before the request that deletes."""
+    """Raise `ParameterError` unless the observed models are in increasing order and precede the deletion request."""
     for position, model in enumerate(observed):
         require_count(least=0, **{f"observed[{position}]": model})
     if any(later <= earlier for earlier, later in pairwise(observed)):

@@ -1,18 +1,18 @@
-"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps are needed.
+"""Data deletion by noisy gradient descent on convex losses: the guarantees, and the numbers of steps they need.
 
 Source: Chourasia and Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023). A model is
-learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start;
-every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the published
+learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start.
+Every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the published
 model. Only the model is kept between requests. There are two guarantees, both Rényi divergences of one order ``alpha``
-(the paper's ``q``). ``epsilon_dp`` is between models on two data sets that differ in one *present* record.
-``epsilon_dd`` is between the model and one that never saw a *deleted* record. The reference of every bound here is not
-retraining, but the same run on the data with that record replaced at the start.
+(the paper's ``q``). ``epsilon_dp`` bounds the divergence between models on two data sets that differ in one *present*
+record. ``epsilon_dd`` bounds the divergence between the model and one that never saw a *deleted* record. Every bound
+here compares not with retraining, but with the same run on data in which that record was replaced at the start.
 
-In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser, ``smoothness`` is the paper's
-``lambda + beta``, ``lipschitz`` its ``L`` (without the regulariser), and ``sensitivity(records)`` its ``2 L m / n``:
-bounds protect ``records`` records jointly; in the paper's bounds, that is 1. `dynamics.corollary_1` is Theorem G.9, the
-divergence after any chain of calls for a remaining record; `dynamics.composition` is Theorem G.7, which needs no
-convexity.
+In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser. ``smoothness`` is the paper's ``lambda
++ beta``, ``lipschitz`` is its ``L`` (without the regulariser), and ``sensitivity(records)`` is its ``2 L m / n``.
+Bounds protect ``records`` records jointly; in the paper's bounds, this number is 1. `dynamics.corollary_1` is Theorem
+G.9, which bounds the divergence for a remaining record after any chain of calls. `dynamics.composition` is Theorem G.7,
+which needs no convexity.
 """
 
 import math
@@ -48,14 +48,17 @@ from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, langevin_floor
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are not claims of the paper.
-# `doubled`: while both runs see the same data, their drifts coincide and the divergence falls twice as fast. `shifted`:
-# the same two phases by shifted interpolation; no bound that covers all these losses and starts can be smaller.
+# `simplified`: Theorem G.15 as stated. `tight`: the last line of that theorem's proof. The other two are not claims of
+# the paper. `doubled`: while both runs see the same data, their drifts coincide, and the divergence falls twice as
+# fast. `shifted`: shifted interpolation of the same two phases. No bound that covers all these losses and starts can be
+# smaller than `shifted`.
 DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
 
 
 def start_variance(problem: Problem, sigma: float) -> float:
-    """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone preserves it.
+    """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``.
+
+    Noisy steps preserve this variance if the objective is only the regulariser.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -75,19 +78,20 @@ def deletion_curve(
 ) -> RenyiCurve:
     """Return Theorem G.15: the divergence of the model from one that never saw the deleted records.
 
-    ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with ``s`` the sensitivity and
-    ``c = c' = lambda / 2`` (`simplified`), ``c = c' = lambda (1 - eta lambda / 2)`` (`tight`) or the latter with
-    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that does not depend on data,
-    and after any number of earlier requests of any sizes, fixed in advance. It is symmetric in the two distributions.
-    If the problem counts rounding, every form is at least `shifted` with rounding, which holds for the computed runs.
+    The bound is ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with the sensitivity
+    ``s``. `simplified` has ``c = c' = lambda / 2``. `tight` has ``c = c' = lambda (1 - eta lambda / 2)``. `doubled` has
+    the ``c`` of `tight` and ``c' = 2 c``. `shifted` uses `pooling.pooled_mu` instead. The bound holds for every start
+    that does not depend on data, and after any number of earlier requests of any sizes, fixed in advance. It is
+    symmetric in the two distributions. If the problem counts rounding, every form returns at least the bound `shifted`
+    with rounding, which holds for computed runs.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        steps: Number ``K`` of steps since the deletion; may be infinite.
-        steps_before: Number of steps of learning and of all requests while the records were present; may be infinite.
-        records: Number of deleted records, jointly protected.
-        form: See `DeletionForm`.
+        steps: Number ``K`` of steps since the deletion, possibly infinite.
+        steps_before: Number of steps of learning and of all requests while the records were present, possibly infinite.
+        records: Number of deleted records, which the bound protects jointly.
+        form: The form of the bound.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -108,22 +112,22 @@ def adaptive_deletion_curve(
 ) -> RenyiCurve:
     """Return a corrected Theorem 4.3 for convex losses: requests may depend on observed models.
 
-    Between observed models, requests are fixed, so `deletion_curve` (Theorem G.9 if no step was made since) holds from
-    *every* observed model on, and the divergences add up. Their sum is at most the printed ``epsilon_dd + p
-    epsilon_dp``. It bounds the observed models and the released one jointly, and therefore also all later releases;
-    Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an advantage above its
-    `soundness.gaussian_advantage`.
+    Between observed models, requests are fixed. So `deletion_curve` (Theorem G.9 if no step follows the deletion) holds
+    from *every* observed model on, and the divergences add up. Their sum is at most the printed ``epsilon_dd + p
+    epsilon_dp``. The sum bounds the observed models and the released one jointly. Therefore it also bounds all later
+    releases, which Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an advantage above the
+    `soundness.gaussian_advantage` of the curve's ``mu``.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        learning_steps: Number of learning steps, ``K_A``; for records that were added by a request, the steps of that
-            request, where counting starts.
-        request_steps: Numbers of steps of every request up to the last one, which deletes the records.
-        observed: The models that requests may depend on, increasing: 0 is the learned one, ``j`` the one after request
-            ``j``.
-        records: Number of deleted records, jointly protected.
-        form: See `DeletionForm`.
+        learning_steps: Number of learning steps, ``K_A``. If a request added the records, counting starts there, with
+            the steps of that request.
+        request_steps: Number of steps of each request. The last request deletes the records.
+        observed: The models on which requests may depend, in increasing order: 0 is the learned model, ``j`` the model
+            after request ``j``.
+        records: Number of deleted records, which the bound protects jointly.
+        form: The form of the bound.
 
     Raises:
         ParameterError: An observed model comes after the deletion.
@@ -145,18 +149,18 @@ def adaptive_deletion_curve(
 
 @dataclass(frozen=True)
 class DeletionPlan:
-    """How to learn and answer requests (Theorem 5.1), and what is certified, for whole numbers of steps.
+    """How to learn and answer requests (Theorem 5.1), and what this certifies, for whole numbers of steps.
 
     Attributes:
-        problem: The constants with the step size, ``1 / (2 smoothness)``; adjacency ``replace``.
+        problem: The constants, with step size ``1 / (2 smoothness)`` and adjacency ``replace``.
         sigma: Noise scale.
         start_variance: Variance of the Gaussian start in every coordinate.
         alpha: Rényi order.
         learning_steps: Number of learning steps, ``K_A``.
         deletion_steps: Number of steps of every request, ``K``.
-        epsilon_dp: Bounds the divergence for a present record, after any number of requests.
-        epsilon_dd: Bounds the divergence for a deleted record, under requests fixed in advance.
-        risk_bound: Upper bound on the excess risk of every published model; None if steps were planned for privacy
+        epsilon_dp: Bound on the divergence for a present record, after any number of requests.
+        epsilon_dd: Bound on the divergence for a deleted record, under requests fixed in advance.
+        risk_bound: Upper bound on the excess risk of every published model; None if the steps were planned for privacy
             alone.
         gradient_field: The gradients that the steps follow.
     """
@@ -174,12 +178,12 @@ class DeletionPlan:
 
     @property
     def step_size(self) -> float:
-        """``eta``."""
+        """The step size ``eta``."""
         return self.problem.step_size
 
     @property
     def gradients_saved(self) -> int:
-        """``n (K_A - K)``: per-record gradients saved by every request; negative if retraining is cheaper."""
+        """``n (K_A - K)``, the per-record gradients that each request saves; negative if retraining is cheaper."""
         return self.problem.n * (self.learning_steps - self.deletion_steps)
 
 
@@ -201,10 +205,9 @@ def plan_deletion(
 ) -> DeletionPlan:
     """Return Theorem 5.1's plan: the fewest steps that certify deletion and, if requested, the excess risk.
 
-    ``eta = 1 / (2 smoothness)``, ``sigma^2 = 4 alpha L^2 / (lambda epsilon_dp n^2)``,
-    ``K_A = 4 kappa log(epsilon_dp n^2 / (4 alpha d))`` and, in the form `simplified`,
-    ``K = 4 kappa log(max(epsilon_dp / epsilon_dd, 5 kappa, 8 epsilon_dp r^2 / (alpha d)))``; the last two terms are for
-    the risk only. Counts below 0 become 0.
+    The plan has ``eta = 1 / (2 smoothness)``, ``sigma^2 = 4 alpha L^2 / (lambda epsilon_dp n^2)`` and ``K_A = 4 kappa
+    log(epsilon_dp n^2 / (4 alpha d))``. In the form `simplified`, ``K = 4 kappa log(max(epsilon_dp / epsilon_dd, 5
+    kappa, 8 epsilon_dp r^2 / (alpha d)))``; only the risk needs the last two terms. Numbers of steps below 0 become 0.
 
     Args:
         n: Number of records.
@@ -215,15 +218,15 @@ def plan_deletion(
         alpha: Rényi order, above 1.
         epsilon_dp: Target for present records.
         epsilon_dd: Target for deleted records, at most ``epsilon_dp``.
-        records: Largest number of records of one request, ``r``; the deletion steps of a privacy-only plan do not
-            depend on it.
-        certify_risk: Whether steps must suffice for the risk bound, too.
-        gradient_field: The gradients that the steps follow. Of clipped gradients, only ``clipped-convex`` ones are
-            covered. Their risk is that of the convex function with these gradients, not of the loss.
+        records: Largest number of records of one request, ``r``. The deletion steps of a privacy-only plan do not
+            depend on ``r``.
+        certify_risk: Whether the steps must also suffice for the risk bound.
+        gradient_field: The gradients that the steps follow. Among clipped gradients, only ``clipped-convex`` ones are
+            covered. The certified risk is then that of the convex function with these gradients, not that of the loss.
         form: The bound by which the deletion steps are planned.
-        dtype: ``float32`` or ``float64`` counts the rounding of logistic regression, on rows of norm ``lipschitz``, in
-            that type; the guarantees then hold except for a total variation of ``problem.rounding.failure`` per step.
-            None: exact arithmetic, as in the theorem.
+        dtype: With ``float32`` or ``float64``, the rounding of logistic regression in that type, on rows of norm
+            ``lipschitz``, is counted. The guarantees then hold except for a total variation of
+            ``problem.rounding.failure`` per step. None means exact arithmetic, as in the theorem.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
@@ -279,12 +282,12 @@ def _rate(problem: Problem, form: DeletionForm) -> float:
 
 
 def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionForm) -> float:
-    """Return the factor for `linear_curve`: the divergence is ``alpha (sensitivity / sigma)^2`` times this time."""
+    """Return the factor for `linear_curve`, by which ``alpha (sensitivity / sigma)^2`` gives the divergence."""
     check_steps(steps)
     check_steps(steps_before)
     rate = _rate(problem, form)
     if form == "shifted":
-        # The factor is the same for every number of records and every noise, because both cancel here.
+        # The number of records and the noise cancel, so the factor is the same for all of them.
         exact = replace(problem, rounding=EXACT)
         return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
     since = 2 * rate if form == "doubled" else rate
@@ -293,10 +296,10 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
 
 
 def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
-    """Return the problem, with rounding, as logistic regression on rows of norm ``L`` computes it.
+    """Return the problem with the rounding of logistic regression on rows of norm ``L``.
 
-    The rounding is that of the problem on rows of norm 1, with all weights ``L`` times as large. Step size, regulariser
-    and noise change accordingly.
+    The rounding is that of an equivalent problem: rows have norm 1, all weights are ``L`` times as large, and step
+    size, regulariser and noise are changed accordingly.
     """
     norm = problem.lipschitz
     unit = Problem(
@@ -317,7 +320,7 @@ def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
-    """Return the bound for computed runs: the larger of the bound on exact runs and `shifted` with rounding."""
+    """Return the bound for computed runs: the larger of the bound for exact runs and `shifted` with rounding."""
     if problem.rounding == EXACT:
         return exact
     log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)

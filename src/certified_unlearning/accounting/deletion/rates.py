@@ -1,9 +1,9 @@
 """Rényi bounds of noisy gradient descent on strongly convex losses: their rates, and the noise that they require.
 
 Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent (NeurIPS
-2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``; every bound is linear in the
+2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``. Every bound is linear in the
 order: ``alpha (S_g / (n sigma))^2 factor``, where ``factor`` is a time. ``S_g / n`` is
-``problem.sensitivity(records)``, ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``.
+``problem.sensitivity(records)``, ``lambda`` is ``strong_convexity``, and ``beta`` is ``smoothness``.
 """
 
 import math
@@ -17,7 +17,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 def lemma_5_rate(problem: Problem) -> float:
-    """Return the damping rate of Lemma 5, ``lambda``: the distributions are always ``lambda / (2 sigma^2)``-LSI.
+    """Return the damping rate of Lemma 5, ``lambda``. All distributions are then ``lambda / (2 sigma^2)``-LSI.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -44,7 +44,8 @@ def sharp_rate(problem: Problem) -> float:
 def least_sigma(problem: Problem, *, alpha: float, epsilon: float) -> float:
     """Return the least ``sigma`` at which Corollary 1 is at most ``epsilon`` for any number of steps.
 
-    Its limit is ``alpha (S_g / (n sigma))^2 / lambda``. The result is accurate to about 1e-15, and never too small.
+    The limit for many steps is ``alpha (S_g / (n sigma))^2 / lambda``. The result has a relative error of about 1e-15
+    and is never too small.
 
     Args:
         problem: The constants.
@@ -76,7 +77,7 @@ def linear_curve(sensitivity: float, sigma: float, factor: float) -> RenyiCurve:
     Args:
         sensitivity: Distance between the gradients of ``f_D`` and ``f_D'``.
         sigma: Noise scale.
-        factor: A time, at least 0; may be infinite.
+        factor: A time, at least 0, possibly infinite.
     """
     require_positive(sigma=sigma)
     log_slope = 2 * math.log(sensitivity / sigma) + _log(factor)

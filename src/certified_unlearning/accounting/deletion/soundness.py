@@ -1,8 +1,8 @@
 """The attack advantage that a bound on deletion allows.
 
 Source: Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), with its corrections. The advantage of a test
-is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are one-sided, with the model first and its
-reference second.
+is ``P[it says 1 | one record] - P[it says 1 | the other record]``. Divergences are one-sided, from the model to its
+reference.
 """
 
 import math
@@ -14,14 +14,14 @@ from certified_unlearning.accounting.deletion.rates import check_order
 def largest_advantage(epsilon: float, *, alpha: float) -> float:
     """Return Theorem 4.1 (Eq. 10): the largest advantage of any test of the model that is released at the deletion.
 
-    ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a = alpha``. This
-    holds only for the *first* release after the deletion, with two exceptions: requests were fixed in advance, or
-    ``epsilon`` jointly bounds the release and everything that requests depended on, as
+    The bound is ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a =
+    alpha``. It holds only for the *first* release after the deletion. There are two exceptions: requests were fixed in
+    advance, or ``epsilon`` jointly bounds the release and all models on which requests depended, as
     `planning.adaptive_deletion_curve` does.
 
     Args:
         epsilon: The deletion bound; 0 for perfect deletion.
-        alpha: Its Rényi order, above 1; may be infinite.
+        alpha: Rényi order of the deletion bound, above 1, possibly infinite.
     """
     require_non_negative(epsilon=epsilon)
     if alpha == math.inf:

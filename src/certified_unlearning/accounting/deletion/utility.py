@@ -1,8 +1,8 @@
 """The excess risk that noisy gradient descent leaves while records are replaced.
 
 Source: The proof of Theorem 5.1 of Chourasia and Shah, Forget Unlearning (ICML 2023).
-Notation as in `deletion`. The excess risk is ``E[f_D(theta)] - min f_D``; the losses without their regulariser are
-convex and ``L``-Lipschitz, and ``kappa = smoothness / strong_convexity``.
+The notation is that of `planning`. The excess risk is ``E[f_D(theta)] - min f_D``. The losses without their regulariser
+are convex and ``L``-Lipschitz, and ``kappa = smoothness / strong_convexity``.
 """
 
 import math
@@ -15,7 +15,7 @@ from certified_unlearning.accounting.deletion.rates import check_order
 
 
 def condition_number(problem: Problem) -> float:
-    """Return ``kappa``.
+    """Return the condition number ``kappa``.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0.
@@ -42,7 +42,12 @@ def certified_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: f
 
 
 class StepsForRisk(NamedTuple):
-    """Real numbers of steps, at least 0, that Theorem 5.1's risk bound requires for learning and for every request."""
+    """Numbers of steps that Theorem 5.1's risk bound requires: real numbers, at least 0.
+
+    Attributes:
+        learning: Number of learning steps.
+        deletion: Number of steps of every request.
+    """
 
     learning: float
     deletion: float
@@ -51,7 +56,8 @@ class StepsForRisk(NamedTuple):
 def steps_for_risk(problem: Problem, *, alpha: float, dimension: int, epsilon: float, records: int) -> StepsForRisk:
     """Return the numbers of steps that keep the excess risk below `certified_risk`, with ``eta = 1 / (2 smoothness)``.
 
-    ``4 kappa log(epsilon n^2 / (4 alpha d))`` and ``4 kappa log(max(5 kappa, 8 epsilon r^2 / (alpha d)))``.
+    Learning takes ``4 kappa log(epsilon n^2 / (4 alpha d))`` steps, and every request takes
+    ``4 kappa log(max(5 kappa, 8 epsilon r^2 / (alpha d)))``.
 
     Args:
         problem: The constants.

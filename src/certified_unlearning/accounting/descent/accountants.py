@@ -149,4 +149,4 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
         ),
     )
 }
-"""All accountants of Descent-to-Delete; figures and tables keep this order."""
+"""All accountants of Descent-to-Delete, in the order of figures and tables."""

@@ -1,38 +1,38 @@
-"""Descent-to-Delete with a published state, compared with real retraining, whose noise is added once.
+"""Descent-to-Delete with a published state, compared with real retraining, which adds noise only once.
 
-The algorithm is that of `descent.shifted.published_state_curve`: every request continues, without noise, from the last
-published model ``w_(j-1)``, and publishes ``w_j = phi_j(w_(j-1)) + sigma Z_j``; learning publishes ``w_0``. That curve
-compares with a retrained model that was published, noised and continued at the same times. Here, as in real retraining,
-the retrained model is trained once and noised once. Then the noise that is fed back distinguishes the two models, and
-it does so more strongly with more parameters.
+The algorithm is that of `descent.shifted.published_state_curve`. Learning publishes ``w_0``. Every request continues
+from the last published model ``w_(j-1)`` without noise in its steps, and publishes ``w_j = phi_j(w_(j-1)) + sigma
+Z_j``. That curve compares with a retrained model that was published, noised and continued at the same times. Here, as
+in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back distinguishes
+the two models, and more parameters make this effect stronger.
 
-Derivation. The ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the optimum ``w*_j``, with projection on a
-ball or without, and removing ``b_j`` records moves it by at most ``Delta_j = sensitivity(b_j) / m``. So the distance
-``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-1)(w_(j-2)) - w*_(j-1) + sigma Z_(j-1)|| +
-Delta_j)``, and
+Derivation: With or without projection on a ball, the ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the
+optimum ``w*_j``. Removing ``b_j`` records moves the optimum by at most ``Delta_j = sensitivity(b_j) / m``. So the
+distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-1)(w_(j-2)) - w*_(j-1) + sigma Z_(j-1)||
++ Delta_j)``, and
 
 * its root mean square is at most ``r_j = gamma^(I_j) (sqrt(r_(j-1)^2 + sigma^2 d) + Delta_j)``, ``r_0 = gamma^T D``,
-  because the noise is independent of what came before (Minkowski);
-* as a function of ``Z_0, ..., Z_(j-1)`` it is Lipschitz, of constant ``l_j = gamma^(I_j) sqrt(l_(j-1)^2 + sigma^2)``,
+  because the noise is independent of the past (Minkowski);
+* as a function of ``Z_0, ..., Z_(j-1)``, it has the Lipschitz constant ``l_j = gamma^(I_j) sqrt(l_(j-1)^2 + sigma^2)``,
   ``l_0 = 0``;
 * hence, by the concentration of Gaussian measure, ``N_j <= r_j + l_j sqrt(2 log(1/beta))`` except with probability
-  ``beta``, which is counted once for all requests together.
+  ``beta``, which is counted only once for all requests.
 
-Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)`` and the retrained one as ``N(w*_j + v,
-sigma^2 I)``, with ``||v|| <= gamma^T D`` from its own learning. If ``N_j`` keeps its bound, the two are
-``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick divergence is
-jointly convex and at most 1, and the retrained distribution is also a mixture over the same pasts, of equal
-distributions. So in *both* directions
+Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)``. The retrained one is distributed as
+``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` keeps its bound, the two
+are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick divergence is
+jointly convex and at most 1. The retrained distribution is also a mixture over the same pasts, whose components are all
+equal. So in *both* directions
 
     ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
 
-without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...`` a past that breaks the bound adds ``Q(E) <= 1``
-with its own weight.
+without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...``, a past that breaks the bound adds at most its own
+probability, because ``Q(E) <= 1``.
 
 The bound covers the last model, and requests that were fixed in advance. Computed phases may end up to
-``rounding_distance``, ``rho``, from exact ones: With the same noise, the computed run is within
-``e_j = gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``; that makes ``mu``
-larger by ``(e_j + rho) / sigma``.
+``rounding_distance``, ``rho``, away from exact ones. With the same noise, the computed run is within ``e_j =
+gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact run. Computed retraining is within ``rho`` of exact retraining.
+Together, this increases ``mu`` by ``(e_j + rho) / sigma``.
 """
 
 import math
@@ -52,12 +52,12 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
-# The part of delta spent on distance bounds that may fail.
+# The share of delta that pays for the failure of distance bounds.
 BETA_SHARE = 0.01
 
 
 class Conditions(TypedDict):
-    """Keyword arguments that this module's functions share: all except requests and target."""
+    """The keyword arguments that this module's functions share: all arguments except requests and target."""
 
     dimension: int
     learning_steps: float
@@ -84,7 +84,7 @@ def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_st
 
 
 def fed_back_noise(dimension: int, delta: float) -> float:
-    """Return the norm of the noise, in standard deviations, that must fade below ``mu`` during a first request."""
+    """Return the norm of the fed-back noise, in standard deviations. A first request must shrink it below ``mu``."""
     return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 
@@ -102,24 +102,24 @@ def conditional_mu(
 ) -> float:
     """Return the ``mu`` of Gaussian DP that holds given the past, except with probability ``beta`` over the past.
 
-    ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, see the module's docstring; its delta must be
-    enlarged by ``beta``.
+    ``mu`` is ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, as the module's docstring derives.
+    Any delta that follows from ``mu`` must be increased by ``beta``.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
-        records_per_request: ``b_1, b_2, ...``, or one size for all.
-        steps_per_request: ``I_1, I_2, ...``.
+        records_per_request: Numbers of records ``b_1, b_2, ...`` of the requests, or one number for all.
+        steps_per_request: Numbers of steps ``I_1, I_2, ...`` of the requests.
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, ``M / m`` from 0.
-        beta: The probability of pasts that may have a larger ``mu``.
-        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one,
-            from any start. Besides this distance, only ``norm_excess`` of ``problem.rounding`` is counted.
+        beta: Largest probability of the pasts for which ``mu`` is larger.
+        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one,
+            from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is counted.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: The requests remove more records than exist.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     require_probability(beta=beta)
@@ -143,21 +143,21 @@ def conditional_epsilon(
 ) -> float:
     """Return the epsilon at ``delta`` between the last published model and one that was retrained and noised once.
 
-    The bound is two-sided. A hundredth of ``delta`` is spent on ``beta``, and the rest on the Gaussian.
+    The bound is two-sided. A hundredth of ``delta`` pays for ``beta``, and the rest for the Gaussian.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
-        records_per_request: ``b_1, b_2, ...``, or one size for all.
-        steps_per_request: ``I_1, I_2, ...``.
+        records_per_request: Numbers of records ``b_1, b_2, ...`` of the requests, or one number for all.
+        steps_per_request: Numbers of steps ``I_1, I_2, ...`` of the requests.
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
-        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
-        delta: Strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
+        starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
+        delta: Delta of the guarantee, strictly between 0 and 1.
+        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: The requests remove more records than exist.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
     """
     beta, gaussian_delta = _shares(delta)
@@ -192,23 +192,23 @@ def least_conditional_steps(
     """Return the fewest steps of one more request after which `conditional_epsilon` is at most ``epsilon``.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise, also for the learned model.
         dimension: ``d``, the number of parameters.
-        records_per_request: ``b_1, b_2, ...`` of the earlier requests; empty before the first one.
-        steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
-        next_records: Number of records removed by the next request.
+        records_per_request: Numbers of records ``b_1, b_2, ...`` of the earlier requests; empty before the first one.
+        steps_per_request: Numbers of steps ``I_1, I_2, ...`` of the earlier requests.
+        next_records: Number of records that the next request removes.
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
-        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
+        starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
         epsilon: Target epsilon.
-        delta: Strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
+        delta: Delta of the guarantee, strictly between 0 and 1.
+        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
 
     Returns:
-        The number of steps; 0 if the target is met without any.
+        The number of steps; 0 if the target is met without steps.
 
     Raises:
-        ParameterError: Fewer records remain.
+        ParameterError: ``next_records`` exceeds the number of remaining records.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
         InfeasibleError: No number of steps meets the target, or more than 10^12 would be needed.
     """
@@ -235,7 +235,7 @@ def least_conditional_steps(
         )
     if is_enough(0):
         return 0
-    # If m = L, one step forgets everything, and any estimate will do.
+    # If m = L, one step forgets everything, and any estimate suffices.
     to_forget = distance_after(0).bound(beta) - rounding_distance
     rate = -NoisyPhase(1, contraction_gap(problem), 0.0, 0.0).log_decay
     estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
@@ -259,27 +259,27 @@ def least_conditional_sigma(
     delta: float,
     rounding_distance: float = 0.0,
 ) -> float:
-    """Return the least published noise with which a first request meets ``epsilon`` by `conditional_epsilon`.
+    """Return the least published noise at which the `conditional_epsilon` of a first request is at most ``epsilon``.
 
-    As ``sigma`` grows, ``mu`` falls to ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, the cost of feeding the noise back.
-    So no amount of noise makes up for too few steps. With enough steps, the result is the root of a quadratic equation,
-    and the returned value meets the target.
+    As ``sigma`` grows, ``mu`` falls only to ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, the cost of feeding the noise
+    back. So noise cannot compensate for too few steps. With enough steps, the result is the root of a quadratic
+    equation, increased until it meets the target in floating-point arithmetic, too.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
         dimension: ``d``, the number of parameters.
         records: Number of records that the first request removes.
-        steps: Number of its steps, ``I_1``.
+        steps: Number of steps of the first request, ``I_1``.
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
-        starting_distance: Largest distance ``D`` from the optimum, see `conditional_mu`.
+        starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
         epsilon: Target epsilon.
-        delta: Strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` of the end of a computed noiseless phase from that of the exact one.
+        delta: Delta of the guarantee, strictly between 0 and 1.
+        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: ``records`` exceeds the number of records.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
-        InfeasibleError: The steps are too few for any noise.
+        InfeasibleError: The steps are too few for any amount of noise.
     """
     beta, gaussian_delta = _shares(delta)
     mu = mu_from_epsilon(epsilon, gaussian_delta)
@@ -294,7 +294,7 @@ def least_conditional_sigma(
             f"after steps = {steps} the noise of the learned model, fed back, is above epsilon = {epsilon} at "
             f"delta = {delta} whatever its size; raise steps or epsilon"
         )
-    # decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed.
+    # This solves decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed for sigma.
     fixed = decay * (_moved(problem, records, 0) + learned.rounding) + rounding_distance + learned.bound(beta)
     spread = math.sqrt(dimension * fixed**2 + slope * learned.root_mean_square**2)
     sigma = max((left * fixed + decay * spread) / slope, sys.float_info.min)
@@ -319,12 +319,12 @@ def least_conditional_sigma(
 
 
 class _Distance(NamedTuple):
-    """Bounds on the distance of noiseless parameters from the optimum.
+    """Bounds on the distance of the parameters, before noise is added, from the optimum.
 
     Attributes:
-        root_mean_square: Root mean square ``r_j``.
-        lipschitz: Lipschitz constant ``l_j``, as a function of all noise published before.
-        rounding: Rounding error ``e_j``.
+        root_mean_square: Root mean square ``r_j`` of the distance.
+        lipschitz: Lipschitz constant ``l_j`` of the distance as a function of all noise published before.
+        rounding: Rounding error ``e_j`` of the distance.
     """
 
     root_mean_square: float
@@ -337,19 +337,19 @@ class _Distance(NamedTuple):
 
 
 def _learned(problem: Problem, learning_steps: float, starting_distance: float, rounding_distance: float) -> _Distance:
-    """Return the distance after learning, or retraining."""
+    """Return the distance from the optimum after learning or retraining."""
     require_descent_step_size(problem)
     require_non_negative(starting_distance=starting_distance, rounding_distance=rounding_distance)
     return _Distance(_decay(problem, learning_steps) * starting_distance, 0.0, rounding_distance)
 
 
 def _last_distance(problem: Problem, schedule: Schedule, dimension: int, learned: _Distance) -> _Distance:
-    """Return the distance after a schedule's requests, before the last noise."""
+    """Return the distance from the optimum after a schedule's requests, before the last noise is added."""
     require_count(least=1, dimension=dimension)
     distance, removed = learned, 0
     for records, steps in zip(schedule.records, schedule.steps, strict=True):
         moved = _moved(problem, records, removed)
-        # Learning has the rounding of one phase.
+        # The rounding of learning is that of one phase.
         distance = _answered(
             distance, _decay(problem, steps), moved, schedule.sigma, dimension, rounding_distance=learned.rounding
         )
@@ -360,7 +360,16 @@ def _last_distance(problem: Problem, schedule: Schedule, dimension: int, learned
 def _answered(
     before: _Distance, decay: float, moved: float, sigma: float, dimension: int, rounding_distance: float
 ) -> _Distance:
-    """Return the distance after a model was published and a request was answered from it, before noise is added."""
+    """Return the distance from the optimum after one more request, before noise is added.
+
+    Args:
+        before: The distance before the last model was published.
+        decay: The factor by which the request's steps shrink a distance.
+        moved: The distance by which the request moves the optimum.
+        sigma: Standard deviation of the published noise.
+        dimension: Number of parameters.
+        rounding_distance: Rounding error of the request's steps.
+    """
     return _Distance(
         decay * (math.hypot(before.root_mean_square, sigma * math.sqrt(dimension)) + moved),
         decay * math.hypot(before.lipschitz, sigma),
@@ -369,28 +378,28 @@ def _answered(
 
 
 def _moved(problem: Problem, records: int, removed_before: int) -> float:
-    """Return ``Delta``, the largest distance that removing records moves the optimum."""
+    """Return ``Delta``, the largest distance by which removing records moves the optimum."""
     gradients = problem.sensitivity(records, removed_before=removed_before)
     return gradients / problem.strong_convexity
 
 
 def _decay(problem: Problem, steps: float) -> float:
-    """Return ``gamma^steps``."""
+    """Return ``gamma^steps``, the factor by which steps shrink a distance."""
     return math.exp(NoisyPhase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
 
 
 def _deviation(beta: float) -> float:
-    """Return how far a Lipschitz function of a Gaussian exceeds its mean, except with probability at most ``beta``."""
+    """Return by how much a 1-Lipschitz function of a Gaussian exceeds its mean with probability at most ``beta``."""
     return math.sqrt(-2 * math.log(beta))
 
 
 def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> float:
-    """Return the sum of both models' distances, divided by the noise; never rounded down to 0."""
+    """Return the sum of both models' distances divided by the noise. A tiny quotient is not rounded down to 0."""
     return max((distance.bound(beta) + learned.bound(beta)) / sigma, sys.float_info.min)
 
 
 def _shares(delta: float) -> tuple[float, float]:
-    """Return ``beta``, and the rest of ``delta``, which is for the Gaussian."""
+    """Return ``beta`` and the remaining part of ``delta``, which pays for the Gaussian."""
     require_probability(delta=delta)
     beta = BETA_SHARE * delta
     return beta, delta - beta

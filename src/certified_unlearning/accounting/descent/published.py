@@ -1,10 +1,10 @@
 """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), as Langevin unlearning's Appendix N states it.
 
-Plain gradient descent with ``eta = 2 / (L + m)``, projected onto a ball, contracts by ``gamma = (L - m) / (L + m)``;
+Plain gradient descent with ``eta = 2 / (L + m)``, projected onto a ball, contracts by ``gamma = (L - m) / (L + m)``.
 Gaussian noise of standard deviation ``sigma`` per coordinate is added on publication only.
 
-Both theorems are stated for adding or removing one record per request. Langevin unlearning applies them unchanged to
-replacement, and this module applies them unchanged to either adjacency. So the values are *as published*, not derived
+Both theorems are stated for requests that add or remove one record. Langevin unlearning applies them unchanged to
+replacement, and this module applies them unchanged to every adjacency. So the values are *as published*, not derived
 here.
 """
 
@@ -35,8 +35,8 @@ class PublishedStatePlan(NamedTuple):
     """How Theorem N.2 answers a stream of requests.
 
     Attributes:
-        bound_on_steps: The theorem's lower bound on ``I``, a real number; ``I`` is the next whole one.
-        steps_per_request: Steps of each request: ``I`` plus the extra ones, each rounded up.
+        bound_on_steps: The theorem's lower bound on ``I``, a real number. ``I`` is this bound rounded up.
+        steps_per_request: Number of steps of each request: ``I`` plus the extra steps, rounded up.
         sigma: Standard deviation of the published noise.
     """
 
@@ -51,10 +51,11 @@ def descent_step_size(*, strong_convexity: float, smoothness: float) -> float:
 
 
 def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps: int) -> float:
-    """Return the published noise of Theorem N.1 (their Theorem 9), whose noiseless weights are kept secret.
+    """Return the published noise of Theorem N.1 (their Theorem 9), for which the noiseless weights are kept secret.
 
-    ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. It needs
-    `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant; this is not checked.
+    The noise is ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. The
+    theorem needs `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant, so this
+    assumption is not checked.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -75,8 +76,8 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
 def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps: int) -> float:
     """Return the epsilon for which Theorem N.1 requires ``sigma``: the inverse of `secret_state_sigma`.
 
-    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. Errors are the same as
-    there.
+    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. The errors are those
+    of `secret_state_sigma`.
     """
     require_positive(sigma=sigma)
     require_probability(delta=delta)
@@ -88,16 +89,16 @@ def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps:
 def published_state_plan(
     problem: Problem, *, epsilon: float, delta: float, dimension: int, request_count: int
 ) -> PublishedStatePlan:
-    """Return steps and noise of Theorem N.2 (their Theorem 28), where the published model is the only state.
+    """Return steps and noise of Theorem N.2 (their Theorem 28), in which the published model is the only state.
 
-    With ``l = 2 log(2/delta)``, request ``i`` runs ``I + log(log(4 d i / delta)) / log(1/gamma)`` steps,
+    With ``l = 2 log(2/delta)``, request ``i`` takes ``I + log(log(4 d i / delta)) / log(1/gamma)`` steps, where
 
         ``I >= log(sqrt(2 d) / ((1 - gamma) (sqrt(l + epsilon) - sqrt(l)))) / log(1/gamma)`` and
         ``sigma = 8 M gamma^I / (m n (1 - gamma^I) (sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon)))``.
 
-    Both the steps and sigma use the least whole ``I`` that the bound allows (MNIST 3 vs 8, spectral
-    ``L``, epsilon = 1: ``I = 66``, sigma = 1.56e-4). The published code puts all steps of the request into sigma
-    (8.09e-6), which the theorem does not allow. It needs `least_learning_steps`.
+    Both the steps and sigma use the least whole ``I`` that the bound allows. For MNIST 3 vs 8, spectral ``L`` and
+    epsilon = 1, ``I = 66`` and sigma = 1.56e-4. The published code computes sigma from all steps of the request
+    (8.09e-6), which the theorem does not allow. The theorem needs `least_learning_steps`.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -120,7 +121,7 @@ def published_state_plan(
             price = published_state_price(problem, sigma=plan.sigma, epsilon=inner, delta=delta).epsilon
             if inner + price <= epsilon:
                 return plan
-            # A smaller epsilon may need more steps and less noise, so this may take several iterations.
+            # A smaller epsilon may need more steps and less noise, so several iterations may be necessary.
             inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
         raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
@@ -142,7 +143,7 @@ def extra_steps(problem: Problem, *, delta: float, dimension: int, request: int)
         problem: The constants; its step size must be `descent_step_size`.
         delta: Strictly between 0 and 1.
         dimension: ``d``, the number of parameters.
-        request: Number of the request ``i``, counted from 1.
+        request: Number ``i`` of the request, counted from 1.
 
     Raises:
         AssumptionError: The step size is not `descent_step_size`, or ``m = L``.
@@ -164,7 +165,7 @@ def published_state_epsilon(
         sigma: Standard deviation of the published noise.
         delta: Strictly between 0 and 1.
         dimension: ``d``, the number of parameters.
-        steps_per_request: Numbers of steps of the requests, of one record each, in order.
+        steps_per_request: Numbers of steps of the requests, in order. Each request removes one record.
 
     Raises:
         AssumptionError: The step size is not `descent_step_size`, ``m = L``, or a request has fewer steps than the
@@ -182,7 +183,7 @@ def published_state_epsilon(
         )
     difference = 8 * _residual_distance(problem, steps) / sigma
     offset = 2 * math.log(2 / delta)
-    # Solves sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon) = difference.
+    # This solves sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon) = difference for epsilon.
     epsilon = 5 * difference**2 + 2 * difference * math.sqrt(6 * difference**2 + offset)
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     if steps < bound * (1 - ROUNDING):
@@ -194,14 +195,14 @@ def published_state_epsilon(
 
 
 def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
-    """Return what computed runs add to the guarantee of Theorem N.2, which covers only exact runs."""
+    """Return what rounding adds to the guarantee of Theorem N.2, which covers only exact runs."""
     if problem.rounding == EXACT:
         return FREE
     return triangle_price(descent_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def least_learning_steps(problem: Problem, *, radius: float, steps: int) -> int:
-    """Return the least learning steps of both theorems, ``T >= I + log(2 R m n / (2 M)) / log(1/gamma)``.
+    """Return the fewest learning steps that both theorems allow, ``T >= I + log(2 R m n / (2 M)) / log(1/gamma)``.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -218,7 +219,7 @@ def least_learning_steps(problem: Problem, *, radius: float, steps: int) -> int:
 
 
 def _bound_on_steps(problem: Problem, epsilon: float, delta: float, dimension: int) -> float:
-    """Return Theorem N.2's lower bound on ``I``; it may be negative."""
+    """Return Theorem N.2's lower bound on ``I``, which may be negative."""
     require_probability(delta=delta)
     require_count(least=1, dimension=dimension)
     one_minus_gamma = problem.step_size * problem.strong_convexity
@@ -228,16 +229,17 @@ def _bound_on_steps(problem: Problem, epsilon: float, delta: float, dimension: i
 
 
 def _residual_distance(problem: Problem, steps: int) -> float:
-    """Return ``M gamma^I / (m n (1 - gamma^I))``; if it underflows, return the least double, which is larger."""
+    """Return ``M gamma^I / (m n (1 - gamma^I))``. If this underflows, return the least double, which is larger."""
     exponent = steps * _log_inverse_contraction(problem)
     share = math.exp(-exponent) / -math.expm1(-exponent)
     return max(problem.lipschitz / (problem.strong_convexity * problem.n) * share, sys.float_info.min)
 
 
 def _rounded_distance(problem: Problem, steps: int) -> float:
-    """Return `_residual_distance` plus the rounding of computed steps; Theorem N.1's noise hides 8 times that.
+    """Return `_residual_distance` plus an eighth of the rounding of computed steps.
 
-    Two computed runs end within ``2 rho / (1 - gamma)`` of the points that exact runs would reach.
+    Rounding adds at most ``2 rho / (1 - gamma)`` to the distance of two runs, and Theorem N.1's noise hides 8 times the
+    returned distance.
     """
     distance = _residual_distance(problem, steps)
     if problem.rounding == EXACT:
@@ -247,7 +249,7 @@ def _rounded_distance(problem: Problem, steps: int) -> float:
 
 
 def _log_inverse_contraction(problem: Problem) -> float:
-    """Return ``log(1/gamma)``, after checking that the step size is the one that contracts by ``gamma``."""
+    """Return ``log(1/gamma)``, after checking that steps of this size contract by ``gamma``."""
     require_descent_step_size(problem)
     if problem.strong_convexity == problem.smoothness:
         raise AssumptionError(

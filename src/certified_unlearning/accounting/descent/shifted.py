@@ -1,7 +1,7 @@
-"""Descent-to-Delete with the least noise that its distances need, by shifted interpolation; see `interpolation`.
+"""Descent-to-Delete with the least noise that hides its distances, by shifted interpolation (see `interpolation`).
 
-The algorithm is `published`'s: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
-``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems allow for more than four times the
+The algorithm is that of `published`: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
+``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume more than four times the largest
 distance that an endless stream can reach.
 """
 
@@ -30,29 +30,30 @@ def secret_state_mu(
 ) -> float:
     """Return the ``mu`` of Gaussian DP between a published model and a retrained one, with the state kept secret.
 
-    The noiseless parameters after request ``i`` are within ``e_i = gamma^I (e_(i-1) + Delta)`` of the retrained ones,
-    ``Delta = 2 M b / (m n)``, and noise is added on publication only:
+    After request ``i``, the noiseless parameters are within ``e_i = gamma^I (e_(i-1) + Delta)`` of the retrained ones,
+    with ``Delta = 2 M b / (m n)``. Noise is added on publication only. After converged learning,
 
-        ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)`` after converged learning.
+        ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)``.
 
-    It covers the model of request ``i`` only. The secret state is never noised, so every further publication that an
-    observer keeps adds its own ``mu^2``.
+    This ``mu`` covers the model of request ``i`` only. The secret state is never noised, so every further publication
+    that an observer keeps adds its own ``mu^2``.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise.
         steps: Number of steps of each request, ``I``, at least 1.
         records_per_request: Number of records of each request, ``b``.
-        request: Number of the request ``i``, counted from 1; infinite for a value that holds after every request of an
+        request: Number ``i`` of the request, counted from 1; infinite for a value that holds after every request of an
             endless stream.
         learning_steps: Number of learning steps, ``T``; infinite for converged learning.
-        radius: If None, the comparison is with retraining from the same start for the same total number of steps, ``T +
-            i I``. If it is the radius ``R`` of a ball that contains the start and onto which every step projects, the
-            comparison is with a separate retraining of ``T`` steps. Both models are then only near the optimum, which
+        radius: If None, the comparator is retrained from the same start for the same total number of steps, ``T + i
+            I``. Otherwise, the radius ``R`` of a ball that contains the start and onto which every step projects; then
+            the comparator is retrained separately, for ``T`` steps. Both models are then only near the optimum, which
             adds ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
-        AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or an endless stream of removals.
+        AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or the stream is endless although the
+            adjacency is ``remove``.
     """
     require_positive(sigma=sigma)
     require_count(least=1, steps=steps)
@@ -88,14 +89,14 @@ def secret_state_history_mu(
 ) -> float:
     """Return `secret_state_mu` after requests of unequal sizes and numbers of steps.
 
-    ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; the comparison
-    is with retraining from the same start for the same total number of steps.
+    After converged learning, distances follow ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))`` with ``Delta_b = 2 M b / (m
+    n)``. The comparator is retrained from the same start for the same total number of steps.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise.
-        records_per_request: ``b_1, b_2, ...``, or one size for all.
-        steps_per_request: ``I_1, I_2, ...``.
+        records_per_request: Numbers of records ``b_1, b_2, ...`` of the requests, or one number for all.
+        steps_per_request: Numbers of steps ``I_1, I_2, ...`` of the requests.
         learning_steps: Number of learning steps, ``T``; infinite for converged learning.
 
     Raises:
@@ -116,9 +117,9 @@ def secret_state_sigma(
     learning_steps: float = math.inf,
     radius: float | None = None,
 ) -> float:
-    """Return the least published noise that gives ``mu``: the inverse of `secret_state_mu`, with the same errors.
+    """Return the least published noise that gives ``mu``. This inverts `secret_state_mu`, and raises the same errors.
 
-    ``mu`` is proportional to ``1 / sigma``; `conversion.mu_from_epsilon` gives the ``mu`` of an epsilon.
+    ``mu`` is proportional to ``1 / sigma``. `conversion.mu_from_epsilon` gives the ``mu`` of an epsilon.
     """
     require_positive(mu=mu)
     mu_of_unit_noise = secret_state_mu(
@@ -143,16 +144,16 @@ def published_state_curve(
 ) -> GaussianCurve:
     """Return the curve of the last published model, if each request continues from the published model.
 
-    The noise is fed back: a request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
+    The noise is fed back. A request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
     Delta``, followed by noise. So the bound compares *only* with a retrained model that is published, noised and
-    continued at the same times. A retrained model that is noised once has another covariance, and epsilon can be ten
-    times as large: see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
+    continued at the same times. A retrained model that is noised once has another covariance, so epsilon can be ten
+    times as large; `conditional` and Theorem N.2 (`published.published_state_epsilon`) compare with such a model.
 
     Args:
-        problem: The constants; its step size must be `descent_step_size`.
+        problem: The constants. The step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise, also for the learned model.
         steps_per_request: Numbers of steps of the requests, in order.
-        records_per_request: ``b``, or one number for each request.
+        records_per_request: Number of records of each request, ``b``, or one number for each request.
         learning_steps: Number of learning steps, ``T``; infinite for converged learning.
 
     Raises:
@@ -167,7 +168,7 @@ def published_state_curve(
 def request_schedule(
     sigma: float, records_per_request: int | Sequence[int], steps_per_request: Sequence[int], learning_steps: float
 ) -> Schedule:
-    """Return the schedule of requests that are given as sequences of any type."""
+    """Return the schedule of requests, whose sizes and numbers of steps may be sequences of any type."""
     return Schedule(
         sigma=sigma,
         records_per_request=(
@@ -179,7 +180,7 @@ def request_schedule(
 
 
 def _noiseless(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
-    """Return the phases of a schedule, without noise in the steps."""
+    """Return the phases of a schedule, with no noise in the steps."""
     return [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
 
 
@@ -191,7 +192,7 @@ def _published(sigma: float) -> NoisyPhase:
 def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[NoisyPhase]:
     """Return noiseless phases that lead to the largest distance after a request.
 
-    The distance is ``Delta / (1 - gamma^I)`` when a request's data have just changed; the request's steps follow.
+    The distance is ``Delta / (1 - gamma^I)`` just after a request has changed the data and before the request's steps.
     """
     if problem.adjacency == "remove":
         raise AssumptionError(

@@ -1,1 +1,1 @@
-"""Langevin unlearning: log-Sobolev analyses, its interchangeable accountants, planning with them, finite learning."""
+"""Langevin unlearning: log-Sobolev analyses, interchangeable accountants, planning, and finite learning."""

@@ -6,9 +6,9 @@
 ``shifted``    shifted interpolation: exact on quadratic losses for step sizes up to 2 / (L + m), exact conversion
 =============  ====================================================================================================
 
-Both ``lsi`` accountants assume learning to stationarity (see `stationarity` for what a finite run adds to delta) and
-compare with a retrained model at stationarity. ``shifted`` compares with the same learning run for the same total
-number of steps, whatever that number is.
+Both ``lsi`` accountants assume learning to stationarity and compare with a retrained model at stationarity.
+`stationarity` computes what a finite run adds to delta. ``shifted`` compares with the same learning run for the same
+total number of steps, for any number of steps.
 """
 
 import math
@@ -27,7 +27,7 @@ from certified_unlearning.accounting.shifted.arithmetic import FREE, RoundingCos
 from certified_unlearning.errors import ParameterError
 
 AccountantName = str
-"""Name of one of `ACCOUNTANTS`."""
+"""The name of an accountant in `ACCOUNTANTS`."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,14 @@ class LangevinAccountant(Accountant):
     Attributes:
         unlearning_curve: Curve of the unlearned model after the last request of a schedule, compared with the retrained
             model.
-        curve_by_answer: The same for each number of steps of that request; None if each curve is computed separately.
+        curve_by_answer: Function that gives `unlearning_curve` for each number of steps of the last request; None if
+            each curve is computed separately.
         initial_curve: Curve of learning alone, on data sets that differ in some records.
-        contraction_gap: ``1 - c``: a step multiplies ``mu`` by ``c``, and a Rényi divergence of order ``alpha`` by
-            about ``c^(1 / alpha)``.
+        contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c``, and a Rényi divergence of order ``alpha``
+            by about ``c^(1 / alpha)``.
         conversion: How a Rényi curve is converted.
         stationary: Whether the accountant assumes learning to stationarity, so that stopping earlier adds to delta.
-        counts_rounding: Whether its curve includes rounding; otherwise rounding is added by the triangle inequality.
+        counts_rounding: Whether the curve includes rounding. Otherwise, rounding is added by the triangle inequality.
     """
 
     noise_in_every_step = True
@@ -59,7 +60,7 @@ class LangevinAccountant(Accountant):
     counts_rounding: bool = field(default=False, kw_only=True)
 
     def after_answers(self, problem: Problem, schedule: Schedule) -> Callable[[int], PrivacyCurve]:
-        """Return `unlearning_curve` for each number of steps of the last request."""
+        """Return a function that gives the `unlearning_curve` for each number of steps of the last request."""
         if self.curve_by_answer is not None:
             return self.curve_by_answer(problem, schedule)
         return lambda steps: self.unlearning_curve(problem, schedule.answered_by(steps))
@@ -133,7 +134,7 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
         ),
     )
 }
-"""All accountants of Langevin unlearning, from loose to tight; figures and tables keep this order."""
+"""All accountants of Langevin unlearning, from loose to tight, in the order of figures and tables."""
 
 
 def accountant_called(name: str) -> LangevinAccountant:
@@ -150,9 +151,9 @@ def accountant_called(name: str) -> LangevinAccountant:
 def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: AccountantName = "lsi") -> PrivacyCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    It covers only that model, not all published models jointly (see `interpolation.joint_curve`), and only requests
-    that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the schedule's
-    learning steps; `stationarity.extra_delta` is the addition to delta for stopping earlier.
+    The curve covers only that model, not all published models jointly (see `interpolation.joint_curve`), and only
+    requests that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, for any number of
+    learning steps in the schedule. `stationarity.extra_delta` is the addition to delta for stopping earlier.
 
     Args:
         problem: The constants.
@@ -170,13 +171,14 @@ def unlearning_epsilon(
 ) -> float:
     """Return an upper bound on epsilon between unlearned and retrained model after the last request of a schedule.
 
-    This is the converted `unlearning_curve` plus rounding, with the same arguments and errors.
+    This epsilon is converted from `unlearning_curve`, and includes rounding. The arguments and errors are those of
+    `unlearning_curve`.
     """
     return certified(problem, schedule, delta=delta, accountant=accountant).epsilon
 
 
 class CertifiedRequest(NamedTuple):
-    """Guarantee after a request: epsilon, and ``mu`` of Gaussian DP if the accountant gives one."""
+    """The guarantee after a request: epsilon, and ``mu`` of Gaussian DP if the accountant gives one."""
 
     epsilon: float
     mu: float | None
@@ -185,23 +187,23 @@ class CertifiedRequest(NamedTuple):
 def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName) -> CertifiedRequest:
     """Return the guarantee after the last request of a schedule, with the rounding of the problem's arithmetic.
 
-    `shifted` counts rounding as sensitivity; the others count it by `arithmetic.triangle_price`. Arguments and errors
-    are those of `unlearning_curve`.
+    `shifted` counts rounding as sensitivity. The other accountants use `arithmetic.triangle_price`. The arguments and
+    errors are those of `unlearning_curve`.
     """
     method = accountant_called(accountant)
     return method.certified(problem, method.unlearning_curve(problem, schedule), sigma=schedule.sigma, delta=delta)
 
 
 def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> RoundingCost:
-    """Return what computed runs add to an analysis of exact ones, ``lsi`` or ``lsi-tight``."""
+    """Return what rounding adds to the guarantee of ``lsi`` or ``lsi-tight``, which analyse exact runs."""
     if problem.rounding == EXACT:
         return FREE
-    # Each run is one step error per step away from the exact one, which is half the distance of two computed runs.
+    # A computed run deviates from the exact one by one step error per step, half of what two computed runs deviate by.
     return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
-    """Return the guarantee after every request: the largest epsilon, and the largest ``mu`` if all have one.
+    """Return a guarantee that holds after every request: the largest epsilon, and the largest ``mu`` if all have one.
 
     The two maxima are taken separately, because epsilons may be equal, for example 0, even if the ``mu`` differ.
     """
@@ -212,9 +214,10 @@ def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedReques
 def stream_guarantees(
     problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName = "lsi"
 ) -> list[CertifiedRequest]:
-    """Return the guarantee after each request of a schedule, for the model published then.
+    """Return the guarantee after each request of a schedule, for the model published after that request.
 
-    This is `certified` for the first requests of the schedule, with the same arguments and errors.
+    Each guarantee is that of `certified` for the first requests of the schedule. The arguments and errors are those of
+    `certified`.
     """
     return [
         certified(

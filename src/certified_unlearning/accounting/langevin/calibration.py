@@ -1,4 +1,4 @@
-"""Calibration of a removal by an accountant: of records, sigma, steps and epsilon, one from the other three."""
+"""Calibration of a removal by an accountant: three of records, sigma, steps and epsilon determine the fourth."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from certified_unlearning.accounting.langevin.accountants import AccountantName,
 from certified_unlearning.errors import ParameterError
 
 MOST_REQUESTS = 1_000_000
-"""The largest number of requests of a planned stream, because the accounting handles requests one by one."""
+"""The largest number of requests in a planned stream. The accounting handles requests one by one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Calibration:
         steps: Number of unlearning steps; for a stream, a list with one number for each request.
         sigma: Noise scale.
         epsilon: Certified epsilon, an upper bound after every request.
-        delta: The delta at which it holds.
-        mu: The same guarantee as Gaussian differential privacy, which holds at every delta; None if the accountant
-            gives none.
+        delta: The delta at which epsilon holds.
+        mu: ``mu`` of the same guarantee in the form of Gaussian differential privacy, which holds at every delta; None
+            if the accountant gives none.
     """
 
     accountant: AccountantName
@@ -67,7 +67,7 @@ class Calibration:
     mu: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes by name; None, for JSON, instead of an infinite epsilon or mu."""
+        """Return the attributes by name. An infinite epsilon or mu becomes None, because JSON has no infinity."""
         return {name: None if value == math.inf else value for name, value in dataclasses.asdict(self).items()}
 
 
@@ -90,12 +90,12 @@ def calibrate(
 ) -> Calibration:
     """Calibrate a removal with one accountant, after learning to stationarity.
 
-    Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The omitted one is planned: the most records,
-    the least noise, the fewest steps, or the certified epsilon. A ``stream`` replaces ``records``; then ``steps`` or
-    ``epsilon`` is omitted (``steps`` are those of every request).
+    Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The omitted value is computed: the most
+    records, the least noise, the fewest steps, or the certified epsilon. A ``stream`` replaces ``records``; then
+    ``steps`` or ``epsilon`` must be omitted. With a stream, ``steps`` is the number of steps of every request.
 
     Raises:
-        ParameterError: Not exactly one of them is omitted.
+        ParameterError: Not exactly one of the four values is omitted.
         AssumptionError: The accountant needs another step size, or strong convexity.
         InfeasibleError: The target cannot be met.
     """
@@ -146,13 +146,13 @@ def recuperation(
     delta: float,
     steps: Sequence[int],
 ) -> list[dict[str, Any]]:
-    """Return the certified epsilon after each number of unlearning steps by every accountant, and the exact epsilon.
+    """Return each accountant's certified epsilon after each number of unlearning steps, and the exact epsilon.
 
-    The exact value is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed: no smaller
-    value holds under the same assumptions.
+    The exact epsilon is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed. No
+    smaller epsilon holds under the same assumptions.
 
     Returns:
-        Rows of `rows.BOUND_ROWS`.
+        Rows with the columns of `rows.BOUND_ROWS`.
     """
     common = {
         "experiment": "recuperation",
@@ -198,10 +198,10 @@ def _row(bound: str, guarantee: str, source: str, steps: int, epsilon: float, mu
 
 
 def _exact_mu(problem: accounting.Problem, *, sigma: float, records: int, steps: int) -> float:
-    """Return the distance of the two Gaussians in standard deviations, step by step from stationarity.
+    """Return the distance of two Gaussians in standard deviations, after steps that began at stationarity.
 
-    The means start ``gap`` apart and get nearer by the factor ``|1 - eta m|`` per step. Their variance,
-    ``2 eta sigma^2 / (1 - (1 - eta m)^2)``, stays the same.
+    The means start ``gap`` apart, and each step multiplies their distance by ``|1 - eta m|``. The variance, ``2 eta
+    sigma^2 / (1 - (1 - eta m)^2)``, stays the same.
     """
     contraction = abs(1 - problem.step_size * problem.strong_convexity)
     gap = problem.sensitivity(records) / problem.strong_convexity

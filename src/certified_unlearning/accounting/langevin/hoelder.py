@@ -1,17 +1,19 @@
-"""Langevin unlearning's sequential bound with the Hölder exponents optimised at every request.
+"""Langevin unlearning's sequential bound, with Hölder exponents that are optimised at every request.
 
 Corollary 3.4 compares the model before request ``s + 1`` with retraining on the new data by a weak triangle inequality
 with exponents 2. Here every request has its own best exponents (the general form, Prop. I.2), for each direction of the
-divergence separately. Derivation:
+divergence separately.
 
-Let ``P`` be the model before the request, ``Q`` and ``R`` the stationary laws on the old and the new data,
-``D_a(Q||R) <= A a`` both ways, and ``F(a)``, ``B(a)`` bounds on ``D_a(P||Q)`` and ``D_a(Q||P)``. Choose the exponents
-such that these bounds are needed at order ``b > a``. Then Prop. I.2 says
+Derivation: Let ``P`` be the distribution of the model before the request, and let ``Q`` and ``R`` be the stationary
+distributions on the old and the new data. Let ``D_a(Q||R) <= A a`` in both directions, and let ``F(a)`` and ``B(a)`` be
+bounds on ``D_a(P||Q)`` and ``D_a(Q||P)``. Choose the exponents such that these bounds are needed at order ``b > a``.
+Then Prop. I.2 says
 
     ``D_a(P||R) <= a (b - 1) / (b (a - 1)) F(b) + A a (b - 1) / (b - a)``      (``p = b / a``),
     ``D_a(R||P) <= A a b / (b - a) + B(b)``      (``q (a - 1/p) = b``, so ``p = (b - 1) / (b - a)``).
 
-With ``x = 1 / (a - 1)`` and ``U = F (a - 1) / a`` forward, with ``x = 1 / a`` and ``U = B`` backward, both become
+Set ``x = 1 / (a - 1)`` and ``U = F (a - 1) / a`` in the forward direction, and ``x = 1 / a`` and ``U = B`` in the
+backward direction. Then both bounds become
 
     ``U_start(x) = min over y < x of U(y) + A / (x - y)``,
 
@@ -19,13 +21,13 @@ and the request's ``K`` steps multiply ``U_start(x)`` by ``exp(-eta m K / a)``. 
 ``1 / U``, that is, over bounds ``U(y) <= V / (y - o)`` for all ``y > o``. The first request has ``o = 0`` and ``V =
 A``:
 
-- ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``, hence it is above its tangent at any point, which is
-  a new line.
-- A request: ``min over y of V / (y - o) + A / (x - y) = (sqrt(V) + sqrt(A))^2 / (x - o)``: again a line, which is best
-  at the ``x`` whose best ``y`` is the point of the tangent.
+- ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``. Hence it is above its tangent at any point, and the
+  tangent is a new line.
+- A request: ``min over y of V / (y - o) + A / (x - y) = (sqrt(V) + sqrt(A))^2 / (x - o)``. This is again a line. It is
+  best at the ``x`` whose best ``y`` is the point of the tangent.
 
-Every line is a valid bound at all orders. The tangent points form a fixed ladder, which is so fine that refining it
-changes epsilon by about 1e-5 relative. Nothing is interpolated.
+Every line is a valid bound at all orders. The tangent points form a fixed ladder. The ladder is so fine that a finer
+one would change epsilon by about 1e-5 relative. No values are interpolated.
 """
 
 import math
@@ -42,23 +44,23 @@ from certified_unlearning.accounting.langevin import lsi
 
 IndexArray = npt.NDArray[np.intp]
 
-# The ladder's rungs: x = 0, where steps do nothing, and then geometrically from orders of 1e9 (where steps have hardly
-# any effect yet) to orders within 1e-3 of 1.
+# The ladder's rungs are x = 0, at which steps have no effect, and a geometric sequence from orders of 1e9, at which
+# steps have hardly any effect, to orders within 1e-3 of 1.
 LEAST_X = 1e-9
 LARGEST_FORWARD_X = 1e3
 LARGEST_BACKWARD_X = 1.0
 SPACING = 0.01
-# Number of recent results that are kept; each has about 120 kB.
+# Number of recent results that are kept. Each needs about 120 kB.
 CACHED = 32
 
 
 class _Ladder(NamedTuple):
-    """Tangent points, each array of the shape ``(rungs,)``.
+    """Tangent points. Each array has the shape ``(rungs,)``.
 
     Attributes:
         x: The points, increasing.
-        inverse_order: ``1 / a`` there.
-        slope: Its derivative with respect to ``x``.
+        inverse_order: ``1 / a`` at each point.
+        slope: Derivative of ``1 / a`` with respect to ``x``.
     """
 
     x: Array
@@ -67,12 +69,12 @@ class _Ladder(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """Bounds ``U(x) <= scale / (x - offset)``, one for each rung, each array of the shape ``(rungs,)``.
+    """Bounds ``U(x) <= scale / (x - offset)``, one for each rung. Each array has the shape ``(rungs,)``.
 
     Attributes:
-        touch: The points where each line is best, increasing.
-        offset: ``o``, at least 0 and at most ``touch``.
-        scale: ``V``, in units of the first request's ``A``.
+        touch: The point at which each line is best, increasing.
+        offset: ``o`` of each line, at least 0 and at most ``touch``.
+        scale: ``V`` of each line, in units of the first request's ``A``.
     """
 
     touch: Array
@@ -80,7 +82,7 @@ class _Lines(NamedTuple):
     scale: Array
 
 
-# The arguments of the lines: the problem, the records of the requests so far and of the next one, and the steps so far.
+# The key of stored lines: the problem, the records of the requests so far and of the next one, and the steps so far.
 _Key = tuple[Problem, tuple[int, ...], tuple[int, ...]]
 _CACHE: OrderedDict[_Key, tuple[_Lines, _Lines]] = OrderedDict()
 
@@ -88,9 +90,10 @@ _CACHE: OrderedDict[_Key, tuple[_Lines, _Lines]] = OrderedDict()
 def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
     """Return bounds on the Rényi divergence between the unlearned and the retrained model after the last request.
 
-    Corollary 3.4 with the best Hölder exponents for each request, each order and each direction; for a single request
-    it is `lsi.curve`. The assumptions are those of `lsi.curve`; ``schedule.learning_steps`` is not used either. The
-    lines before the last request are cached, because planners try many schedules that differ in the last request only.
+    The bounds are those of Corollary 3.4 with the best Hölder exponents for each request, each order and each
+    direction. For a single request, they equal `lsi.curve`. The assumptions are those of `lsi.curve`. As there,
+    ``schedule.learning_steps`` is not used. The lines before the last request are cached, because planners try many
+    schedules that differ in the last request only.
 
     Args:
         problem: The constants.
@@ -110,7 +113,8 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
     def log_divergence(alpha: Array) -> Array:
         inverse_order, excess = 1 / alpha, alpha - 1
-        # U is F (a - 1) / a forward and B backward, and is below the inverse height of any line.
+        # U is F (a - 1) / a in the forward direction and B in the backward direction. U is below the inverse height of
+        # any line.
         forward_height = _beside(forward, 1 / excess).height.max(axis=0) * excess * inverse_order
         backward_height = _beside(backward, inverse_order).height.max(axis=0)
         logs: Array = log_unit - exponent * inverse_order - np.log(np.minimum(forward_height, backward_height))
@@ -120,11 +124,11 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
 
 def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
-    """Return the forward and the backward lines for ``U_start`` of the request that follows the ``earlier`` ones.
+    """Return the forward and the backward lines for ``U_start`` of a request that follows ``earlier`` ones.
 
     Args:
         problem: The constants.
-        records: Numbers of records of the earlier requests and of this one.
+        records: Numbers of records of the earlier requests and of the request that follows.
         earlier: Numbers of steps of the earlier requests.
     """
 
@@ -151,18 +155,18 @@ def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int
 
 
 def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Lines:
-    """Return the lines after one request's steps and the arrival of the next.
+    """Return the lines after the steps of one request and the arrival of the next.
 
     Args:
         lines: The lines before the steps.
         ladder: Tangent points.
-        exponent: ``E = eta m K``; the steps multiply by ``exp(-E / a)``.
+        exponent: ``E = eta m K``. The steps multiply bounds by ``exp(-E / a)``.
         root: ``sqrt(A)`` of the request that arrives.
     """
     beside = _beside(lines, ladder.x)
     best = np.where(beside.height[1] > beside.height[0], beside.line[1], beside.line[0])
     distance = ladder.x - lines.offset[best]
-    # At the tangent point exp(E / a) (x - o) / V has the logarithmic derivative steepness / distance.
+    # At the tangent point, exp(E / a) (x - o) / V has the logarithmic derivative steepness / distance.
     steepness = 1 + exponent * ladder.slope * distance
     scale_root = np.sqrt(lines.scale[best] * np.exp(-exponent * ladder.inverse_order) / steepness)
     with np.errstate(divide="ignore"):
@@ -171,7 +175,7 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
 
 
 class _Beside(NamedTuple):
-    """The lines that touch to the left and to the right of points, arrays of the shape ``(2, points)``."""
+    """The lines whose best points are next to given points, on the left and on the right; shape ``(2, points)``."""
 
     line: IndexArray
     height: Array
@@ -188,13 +192,13 @@ def _rungs(largest: float, spacing: float) -> Array:
 
 
 def _forward_ladder(spacing: float) -> _Ladder:
-    """``x = 1 / (a - 1)``, so that ``1 / a = x / (1 + x)``."""
+    """Return the tangent points for ``x = 1 / (a - 1)``, with ``1 / a = x / (1 + x)``."""
     x = _rungs(LARGEST_FORWARD_X, spacing)
     return _Ladder(x, inverse_order=x / (1 + x), slope=1 / (1 + x) ** 2)
 
 
 def _backward_ladder(spacing: float) -> _Ladder:
-    """``x = 1 / a``."""
+    """Return the tangent points for ``x = 1 / a``."""
     x = _rungs(LARGEST_BACKWARD_X, spacing)
     return _Ladder(x, inverse_order=x, slope=np.ones_like(x))
 

@@ -1,4 +1,4 @@
-"""The start of Langevin learning, the time to forget it, and the cost of stopping earlier. It needs no PyTorch."""
+"""The start of Langevin learning, the steps that forget it, and the cost of stopping earlier. PyTorch is not needed."""
 
 import math
 import sys
@@ -13,7 +13,7 @@ DELTA_SHARE = 0.01
 
 
 def starting_std(*, sigma: float, strong_convexity: float) -> float:
-    """Return the standard deviation of a ``C_LSI``-LSI start: the square root of ``C_LSI = 2 sigma^2 / m``."""
+    """Return the standard deviation of a ``C_LSI``-LSI start, the square root of ``C_LSI = 2 sigma^2 / m``."""
     return sigma * math.sqrt(2 / strong_convexity)
 
 
@@ -25,13 +25,13 @@ def learned_steps(
     Args:
         problem: The constants.
         sigma: Noise scale.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
         epsilon: The largest epsilon that will be certified.
         delta: Delta of the guarantee.
     """
     beta = _beta(epsilon, delta)
-    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); the two betas use as much total variation again.
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi). The two betas use the same amount of total variation.
     return accounting.learned_steps(
         problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
     )
@@ -53,12 +53,12 @@ def extra_delta(
     Args:
         problem: The constants.
         sigma: Noise scale.
-        dimension: ``d``.
+        dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
-        learning_steps: ``T``.
+        learning_steps: Number of learning steps, ``T``.
         epsilon: The epsilon of the guarantee.
         delta: Delta of the guarantee at stationarity.
-        beta: Probability that each of the two random distances is exceeded; None for a share of delta.
+        beta: Probability that the bound on each of the two random distances fails; None for a share of delta.
     """
     beta = _beta(epsilon, delta) if beta is None else beta
     distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))
@@ -75,9 +75,9 @@ class _Start(TypedDict):
 
 
 def _beta(epsilon: float, delta: float) -> float:
-    """Return the allowed probability that each of the two random distances to stationarity is exceeded.
+    """Return the allowed probability that the bound on each of the two random distances to stationarity fails.
 
-    Both together use half of `DELTA_SHARE` of delta, in the way that `accounting.extra_delta` counts them.
+    Both probabilities together use half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
     """
     return max(DELTA_SHARE * delta / 4 * math.exp(-float(np.logaddexp(0.0, epsilon))), sys.float_info.min)
 

@@ -1,7 +1,8 @@
-"""The fewest unlearning steps, the least noise, and the most records that meet a target, for every accountant.
+"""Searches for the fewest unlearning steps, the least noise and the most records that meet a target.
 
-Except in `least_steps_after`, plans are made for learning to stationarity. For ``shifted``, such plans hold after any
-number of learning steps: with fewer steps, there is less to unlearn, and retraining stops just as early.
+The searches work with every accountant. All except `least_steps_after` assume learning to stationarity. For
+``shifted``, the resulting plans hold after any number of learning steps: after fewer steps, there is less to unlearn,
+and retraining stops equally early.
 """
 
 import math
@@ -29,9 +30,9 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
-# The conversion searches orders up to 5e34, and the best one may be well above the least feasible one.
+# The conversion searches orders up to 5e34, and the best order may be far above the least feasible one.
 LARGEST_EXCESS = 1e25
-# From the least positive sigma to the largest.
+# The number of doublings from the least positive sigma to the largest, rounded up.
 MOST_DOUBLINGS = 2200
 
 
@@ -54,7 +55,7 @@ def least_steps(
 ) -> int:
     """Return the least number of unlearning steps after which the certified epsilon is at most ``epsilon``.
 
-    Langevin unlearning, Algorithm 5, solved exactly. The result is 0 if learning itself already meets the target.
+    This solves Langevin unlearning's Algorithm 5 exactly. The result is 0 if the target is met without any steps.
 
     Args:
         problem: The constants.
@@ -93,9 +94,9 @@ def least_stream_steps(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> list[PlannedRequest]:
-    """Return, for each request in turn, the fewest steps that meet the target, given those of earlier requests.
+    """Return, for each request in turn, the fewest steps that meet the target, given the steps of earlier requests.
 
-    Langevin unlearning, Algorithms 6 to 8.
+    Source: Langevin unlearning, Algorithms 6 to 8.
 
     Args:
         problem: The constants.
@@ -134,14 +135,14 @@ def least_steps_after(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> PlannedRequest:
-    """Return the fewest steps of one more request that meet the target, given the earlier requests.
+    """Return the fewest steps by which one more request meets the target, given the earlier requests.
 
-    The certified epsilon is `unlearning_epsilon` of the schedule with that request. ``shifted`` assumes the schedule's
-    own number of learning steps; the others always assume learning to stationarity.
+    The certified epsilon is `unlearning_epsilon` of the schedule with that request. ``shifted`` uses the schedule's
+    number of learning steps. The other accountants always assume learning to stationarity.
 
     Args:
         problem: The constants.
-        schedule: Noise, learning steps, records and steps of the earlier requests; none before the first request.
+        schedule: Noise and learning steps, and the records and steps of the earlier requests, if there are any.
         records: Number of records removed by the next request.
         epsilon: Target epsilon.
         delta: Strictly between 0 and 1.
@@ -149,7 +150,7 @@ def least_steps_after(
         accountant: Name of the accountant.
 
     Raises:
-        ParameterError: Fewer records remain.
+        ParameterError: ``records`` exceeds the number of remaining records.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """
@@ -170,7 +171,8 @@ def least_sigma(
 ) -> float:
     """Return the least noise scale at which the certified epsilon after ``steps`` steps is at most ``epsilon``.
 
-    Langevin unlearning, Algorithm 4, solved to about 1e-12 relative; the returned scale meets the target.
+    This solves Langevin unlearning's Algorithm 4 with a relative error of about 1e-12. The returned scale meets the
+    target.
 
     Args:
         problem: The constants.
@@ -198,7 +200,7 @@ def least_sigma(
 
 
 def _with_room_for_rounding(target: "_Target", schedule: Schedule) -> float:
-    """Return a noise scale that meets the target including the rounding at that scale, starting from a smaller one.
+    """Return a noise scale that meets the target with rounding, found by increasing the schedule's scale.
 
     Raises:
         InfeasibleError: Rounding costs too much at every scale.
@@ -228,7 +230,7 @@ def most_records(
     delta: float,
     accountant: AccountantName = "lsi",
 ) -> int:
-    """Return the largest group of records that ``steps`` steps can remove at once with at most ``epsilon``.
+    """Return the largest number of records that ``steps`` steps can remove at once with at most ``epsilon``.
 
     Args:
         problem: The constants.
@@ -239,7 +241,7 @@ def most_records(
         accountant: Name of the accountant.
 
     Returns:
-        ``S``, at most ``n`` (with adjacency ``remove``: at most ``n - 1``).
+        The number of records, ``S``: at most ``n``, or at most ``n - 1`` with adjacency ``remove``.
 
     Raises:
         AssumptionError: The analysis needs another step size, or strong convexity.
@@ -260,7 +262,7 @@ def most_records(
 
 
 def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int) -> PlannedRequest:
-    """Plan one more request after those of a schedule."""
+    """Plan one more request after the requests of a schedule."""
     asked = schedule.followed_by(records=records, steps=0)
     method = accountant_called(target.accountant)
     curve_after = method.after_answers(target.problem, asked)
@@ -299,10 +301,16 @@ class _Target:
         return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
     def steps_needed(self, curve: PrivacyCurve, schedule: Schedule) -> float:
-        """Return how many more steps than those of a curve meet the target: a real number, exact up to rounding."""
+        """Return how many steps the last request needs, a real number that is exact up to rounding.
+
+        Args:
+            curve: The curve of the schedule.
+            schedule: The schedule, whose last request has no steps yet.
+        """
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
-            # At each order, K steps multiply the bound by exp(-gap K / alpha). The least K makes it equal to the room.
+            # At each order, K steps multiply the bound by exp(-gap K / alpha). The least K makes the bound equal to the
+            # room.
             return self._least_over_orders(curve, schedule, lambda alpha, log_ratio: alpha / gap * log_ratio)
         floor = self._floor(schedule.sigma)
         if curve.mu <= self._mu:
@@ -310,7 +318,7 @@ class _Target:
         ratio = (curve.mu - floor) / (self._mu - floor)
         if gap == 1:  # One step forgets everything.
             return 1.0
-        # After N steps, K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
+        # After N steps, K more steps multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), with c = 1 - gap.
         taken = schedule.learning_steps + sum(schedule.steps)
         if gap == 0:
             return taken * (ratio * ratio - 1)
@@ -319,7 +327,7 @@ class _Target:
         return float(log_least) / -log_decay
 
     def noise_factor_needed(self, schedule: Schedule) -> float:
-        """Return the factor on all noise at which the target is just met, exact up to rounding."""
+        """Return the factor by which all noise must be multiplied to just meet the target, exact up to rounding."""
         curve = accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
         # mu is proportional to 1 / sigma, and a Rényi divergence is proportional to 1 / sigma^2 at every order.
         if isinstance(curve, RenyiCurve):
@@ -356,13 +364,13 @@ class _Target:
     def _least_over_orders(
         self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
     ) -> float:
-        """Return the least requirement among those orders that leave room for a Rényi divergence below the target.
+        """Return the least requirement among the orders at which a Rényi divergence below the target is possible.
 
         Args:
             curve: Upper bounds on Rényi divergences.
             schedule: The schedule of the bounds.
-            requirement: Maps orders, and the logarithm of the divergence divided by the room at each, to the quantity
-                to minimise.
+            requirement: Function to minimise. Its arguments are the orders, and at each order the logarithm of the
+                divergence divided by the room.
         """
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:

@@ -1,9 +1,9 @@
-"""The distance of a finite learning run from stationarity, and what it adds to delta.
+"""The distance of a finite learning run from stationarity, and what this distance adds to delta.
 
 The unlearning bounds of `lsi` assume that the learned and the retrained model have reached their stationary
 distributions. Two runs of the same noisy gradient steps from starts ``Delta`` apart are ``mu``-Gaussian-DP (shifted
-interpolation: Bok, Su, Altschuler, ICML 2024), with ``mu`` falling by at least the factor ``c = 1 - eta m`` per step;
-one of the two may start at stationarity.
+interpolation: Bok, Su, Altschuler, ICML 2024). Each step multiplies ``mu`` by at most ``c = 1 - eta m``. One of the two
+runs may start at stationarity.
 """
 
 import math
@@ -29,16 +29,16 @@ def learned_steps(
     mu_tolerance: float,
     beta: float,
 ) -> int:
-    """Return the least learning steps ``T`` with `residual_mu` at most ``mu_tolerance``: the *learned T*.
+    """Return the *learned T*: the fewest learning steps ``T`` after which `residual_mu` is at most ``mu_tolerance``.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
         dimension: ``d``, the number of parameters.
         start_norm: Norm of the start, or of its mean.
-        start_std: Standard deviation of each coordinate of the start; 0 for a fixed one.
+        start_std: Standard deviation of each coordinate of the start; 0 for a fixed start.
         mu_tolerance: The largest ``mu``.
-        beta: Probability that each of the bounds on random distances fails (see `starting_distance`).
+        beta: Probability with which each bound on a random distance may fail (see `starting_distance`).
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
@@ -48,7 +48,7 @@ def learned_steps(
     distance = starting_distance(
         problem, sigma=sigma, dimension=dimension, start_norm=start_norm, start_std=start_std, beta=beta
     )
-    # mu = spread c^T / sqrt(1 - c^(2T)) <= mu_tolerance exactly where c^(-2T) >= 1 + ratio^2.
+    # mu = spread c^T / sqrt(1 - c^(2T)) <= mu_tolerance exactly if c^(-2T) >= 1 + ratio^2.
     ratio = distance / _stationary_std(problem, sigma) / mu_tolerance
     estimate = math.log1p(ratio * ratio) / (-2 * _log_contraction(problem))
     if estimate > MOST_STEPS:
@@ -66,23 +66,23 @@ def learned_steps(
 def starting_distance(
     problem: Problem, *, sigma: float, dimension: int, start_norm: float, start_std: float, beta: float
 ) -> float:
-    """Return the largest distance between the start and a draw from the stationary law, up to ``beta``.
+    """Return a bound on the distance between the start and a draw from the stationary distribution.
 
-    ``||x_0|| + M/m + r``: the optimum lies within ``M/m`` of 0, because there the regulariser's gradient ``m x``
-    balances data-loss gradients of norm at most ``M``; a stationary draw lies within
+    The bound is ``||x_0|| + M/m + r``. The optimum is within ``M/m`` of 0, because at the optimum the regulariser's
+    gradient ``m x`` balances data-loss gradients of norm at most ``M``. A stationary draw is within
     ``r = tau / sqrt(1 - c^2) (sqrt(d) + sqrt(2 log(1/beta)))`` of the optimum with probability at least ``1 - beta``,
-    where ``tau = sqrt(2 eta) sigma`` and ``c = 1 - eta m`` (its mean square is at most ``tau^2 d / (1 - c^2)``, and it
-    concentrates like a Gaussian). A random start ``N(mean, start_std^2 I)`` adds
-    ``start_std (sqrt(d) + sqrt(2 log(1/beta)))``, which fails with its own ``beta``: the total is ``beta`` for a fixed
-    start, ``2 beta`` for a random one.
+    where ``tau = sqrt(2 eta) sigma`` and ``c = 1 - eta m``. (The mean square of the distance is at most
+    ``tau^2 d / (1 - c^2)``, and the distance concentrates like a Gaussian.) A random start ``N(mean, start_std^2 I)``
+    adds ``start_std (sqrt(d) + sqrt(2 log(1/beta)))``, which fails with probability ``beta``, too. So the bound fails
+    with probability at most ``beta`` for a fixed start, and ``2 beta`` for a random one.
 
     Args:
         problem: The constants. All strong convexity must come from a regulariser ``(m/2) ||x||^2``.
         sigma: Noise scale.
         dimension: ``d``, the number of parameters.
         start_norm: ``||x_0||``, or the norm of the start's mean.
-        start_std: Standard deviation of each coordinate of the start; 0 for a fixed one.
-        beta: Probability that each of the bounds on random distances fails.
+        start_std: Standard deviation of each coordinate of the start; 0 for a fixed start.
+        beta: Probability with which each bound on a random distance may fail.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
@@ -100,14 +100,15 @@ def starting_distance(
 def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
     """Return the ``mu`` of Gaussian DP between two runs on the same data from starts ``distance`` apart.
 
-    ``c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau`` (shifted interpolation with no sensitivity and starting distance
-    ``Delta``); infinite for 0 steps. It is an upper bound, exact on quadratics of curvature ``m``.
+    ``mu`` is ``c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau``, by shifted interpolation with no sensitivity and
+    starting distance ``Delta``. It is infinite for 0 steps. This is an upper bound, which is exact on quadratics of
+    curvature ``m``.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        distance: ``Delta``.
-        steps: ``T``.
+        distance: Distance of the starts, ``Delta``.
+        steps: Number of steps, ``T``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / (L + m)``.
@@ -122,24 +123,25 @@ def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) 
 
 
 def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
-    """Return the addition, because learning was finite, to a delta that was derived for stationary distributions.
+    """Return what finite learning adds to a delta that was derived for stationary distributions.
 
     ``(epsilon, delta)`` for stationary distributions becomes ``(epsilon, delta + tv (1 + e^epsilon))`` after ``T``
-    steps, ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
+    steps, with ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
 
-    Let ``nu_T``, ``nu'_T`` be the distributions of the learned and of the retrained model, after at least ``T`` steps
-    each, and ``nu``, ``nu'`` the stationary ones. If the start and the stationary draw are within `starting_distance`
-    (except with probability ``betas``), the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity, ``TV(nu_T, nu)
+    Let ``nu_T`` and ``nu'_T`` be the distributions of the learned and of the retrained model, each after at least ``T``
+    steps, and let ``nu`` and ``nu'`` be the stationary ones. Except with probability ``betas``, the start and the
+    stationary draw are within `starting_distance`. Then the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity,
+    ``TV(nu_T, nu)
     <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a Markov kernel
-    ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``
+    ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``,
 
         ``nu_T U(E) <= nu U(E) + tv <= e^epsilon nu'(E) + delta + tv <= e^epsilon (nu'_T(E) + tv) + delta + tv``,
         ``nu'_T(E) <= nu'(E) + tv <= e^epsilon nu U(E) + delta + tv <= e^epsilon (nu_T U(E) + tv) + delta + tv``.
 
     Args:
         mu: `residual_mu` after learning.
-        betas_total: Total probability that the bound on the starting distance fails: ``beta`` for a fixed start,
-            ``2 beta`` for a random one.
+        betas_total: Probability with which the bound on the starting distance may fail: ``beta`` for a fixed start, ``2
+            beta`` for a random one.
         epsilon: The epsilon of the guarantee at stationarity.
 
     Returns:
@@ -151,7 +153,7 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
     total_variation = min(1.0, math.erf(mu / math.sqrt(8)) + betas_total)
     if total_variation == 0:
         return 0.0
-    # exp(epsilon) alone may overflow.
+    # exp(epsilon) alone could overflow.
     return min(1.0, total_variation + math.exp(min(0.0, epsilon + math.log(total_variation))))
 
 
@@ -164,7 +166,7 @@ def _stationary_std(problem: Problem, sigma: float) -> float:
 
 
 def _log_contraction(problem: Problem) -> float:
-    """Return ``log c`` from the exact ``1 - c = eta m``; minus infinity for ``c = 0``."""
+    """Return ``log c``, computed from ``1 - c = eta m`` without cancellation; minus infinity for ``c = 0``."""
     rate = _rate(problem)
     return math.log1p(-rate) if rate < 1 else -math.inf
 

@@ -26,11 +26,11 @@ PLANS: dict[str, type[PrivatePlan]] = {**LEARNERS, **{kind.name: kind for kind i
 
 
 def plan_of(constants: PlanConstants) -> PrivatePlan:
-    """Return the plan with these constants; values without effect on privacy may differ from the original ones.
+    """Return the plan with these constants. Values that do not affect privacy may differ from the original ones.
 
     Raises:
         ParameterError: There is no such plan.
-        AssumptionError: A condition of its privacy does not hold.
+        AssumptionError: A condition of the plan's privacy does not hold.
     """
     if constants.selection in SELECTIONS:
         return learner_of(constants)

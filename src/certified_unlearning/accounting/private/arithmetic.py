@@ -1,18 +1,18 @@
 """How float64 increases the sensitivity of gradients and minimisers of linear scores.
 
-Two runs on neighbouring records compute gradients that are each off by up to ``rho``, so one record moves them by at
-most the exact sensitivity plus ``2 rho``. Notation and bounds of inner products are those of
-`accounting.residual.rounding`: a score is off by ``gamma_d X |w|``; its slope is off by ``H`` times that and by a few
-roundings of its own; a mean of ``n`` terms is off by ``gamma_n`` times their size. Rows that were scaled down to norm
-``X`` have norm at most ``1 + (d + 8) u`` times that. A squared loss may be computed from ``X'X / n``: the same bound
-holds.
+Two runs on neighbouring records compute gradients that are each off by up to ``rho``. So one record moves a computed
+gradient by at most the exact sensitivity plus ``2 rho``. The notation and the bounds of inner products are those of
+`accounting.residual.rounding`. A score is off by ``gamma_d X |w|``. A slope is off by ``H`` times the error of the
+score, and by a few more roundings. A mean of ``n`` terms is off by ``gamma_n`` times their size. Rows that were scaled
+down to norm ``X`` have norm at most ``(1 + (d + 8) u) X``. The same bound holds if a squared loss is computed from
+``X'X / n``.
 
-Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise, except
-with probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up
-to ``a = tau kappa + u |w|`` (`displaced`): the next step starts from that end point, not from the one with exact noise.
-Its result is off by ``a`` and by ``eta H X^2 a``, so the step's gradient is off by ``a / eta + H X^2 a``, which is
-added to ``rho``. The published weights are off by ``a``; as everywhere in this package, questions about smaller
-differences are outside the guarantee.
+Noise comes from the sampler of `accounting.core.rounding`. It is within ``kappa`` standard deviations of exact noise,
+except with probability `failure`. Rounding of a sum is a function of the sum. The sampler's error and the rounding
+displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). The result of that step is off by
+``a`` and by ``eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's gradient, which is added to
+``rho``. The published weights are off by ``a``. As everywhere in this package, questions about smaller differences are
+outside the guarantee.
 """
 
 import math
@@ -22,25 +22,25 @@ from certified_unlearning.accounting.core.rounding import FAILURE, longest_noise
 from certified_unlearning.accounting.residual.rounding import LEAST, OUTWARD, UNIT, gamma
 
 SLOPE_OPERATIONS = 16
-"""Roundings of a slope, relative to the largest slope: twice those of a sigmoid or a hyperbolic tangent."""
+"""Number of roundings in a slope, relative to the largest slope: twice that of a sigmoid or hyperbolic tangent."""
 _INTERPLAY = 1.01
 
 
 def row_excess(features: int) -> float:
-    """Return by how much, relatively, the norm of a row that was scaled down to its bound may exceed the bound."""
+    """Return the largest relative excess over its bound of the norm of a row that was scaled down to the bound."""
     return (features + 8) * UNIT
 
 
 def gradient_error(
     *, n: int, features: int, row_norm: float, slope: float, smoothness: float, weight_norm: float
 ) -> float:
-    """Return ``rho``, the largest distance in norm of a computed mean gradient from the exact one.
+    """Return ``rho``, the largest norm of the difference between a computed mean gradient and the exact one.
 
     Args:
         n: Number of records.
         features: Number of columns of a row.
         row_norm: Largest norm ``X`` of a row.
-        slope: The largest ``|phi'|`` on these rows and weights.
+        slope: Largest ``|phi'|`` for such rows and weights.
         smoothness: Smoothness ``H``.
         weight_norm: Largest norm of weights.
     """
@@ -56,24 +56,24 @@ def gradient_error(
 
 
 def displaced(*, features: int, noise_std: float, weight_norm: float) -> float:
-    """Return the largest distance of stored weights from an exact step's end.
+    """Return the largest distance of stored weights from the end of an exact step.
 
     Args:
         features: Number of weights.
-        noise_std: Standard deviation of the noise on them.
-        weight_norm: Their largest norm before noise.
+        noise_std: Standard deviation of the noise on the weights.
+        weight_norm: Largest norm of the weights before noise is added.
     """
     noise = noise_std * (longest_noise(features) + resolution(features, "float64"))
     return noise_std * resolution(features, "float64") + (features + 8) * UNIT * (weight_norm + noise)
 
 
 def failure(features: int, releases: int) -> float:
-    """Return the probability that some noise has a larger norm than assumed here."""
+    """Return the probability that the noise of some release has a larger norm than this module assumes."""
     return releases * (features + 4) * FAILURE
 
 
 def moved(sensitivity: float, error: float) -> float:
-    """Return how far one record moves a computed value: the exact sensitivity plus twice the error; rounded up."""
+    """Return how far one record moves a computed value, the exact sensitivity plus twice the error, rounded up."""
     if not math.isfinite(error):
         return math.inf
     return (sensitivity + 2 * error) * OUTWARD

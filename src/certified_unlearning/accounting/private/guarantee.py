@@ -1,12 +1,13 @@
-"""What a private learner guarantees, for one record and for several that are deleted later.
+"""What a private learner guarantees for one record, and for several records that are deleted later.
 
-If a learner hardly depends on any single record, it can answer every deletion by doing nothing. For one record, its
-model is ``mu``-Gaussian DP. If a selection on other records follows, the guarantee for those records is only that
-selection's pure epsilon: parts of a learner that read disjoint records guarantee the *maximum* of their epsilons.
+A learner that hardly depends on any single record can answer every deletion by doing nothing. For one record, the
+learned model is ``mu``-Gaussian DP. If a selection on other records follows, the guarantee for those records is the
+pure epsilon of the selection. Parts of a learner that read disjoint records together guarantee the *maximum* of their
+epsilons.
 
 For several records, the Gaussian DP of a group of ``k`` is exactly ``k mu`` (Dong, Roth and Su, 2022, Theorem 2.14),
-and its pure DP is ``k epsilon``. Of ``k`` records, ``j`` may be among the learning records and the others among the
-selecting ones: then both compose.
+and its pure DP is ``k epsilon``. If some of the ``k`` records were learned from and the others were used by the
+selection, both guarantees compose.
 """
 
 import math
@@ -26,17 +27,17 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 GROUPS = (1, 2, 5, 10, 100)
-"""Numbers of deleted records for which certificates state epsilons."""
+"""Numbers of deleted records for which certificates state an epsilon."""
 LARGEST_EXPONENT = 700.0
 AGREEMENT = 1e-9
-"""Allowed relative excess of a recomputed epsilon over the requested one; certificates state the recomputed one."""
+"""Largest relative excess of a recomputed epsilon over the requested one. Certificates state the recomputed one."""
 
 
 class Guarantee(ABC):
-    """A privacy guarantee, for a relation that is named elsewhere.
+    """A privacy guarantee for a neighbouring relation, which is stated elsewhere.
 
     Attributes:
-        mu: ``mu`` of all Gaussian releases together; None if there are none.
+        mu: ``mu`` of all Gaussian releases together; None if there are no Gaussian releases.
         selection_epsilon: Pure epsilon of a selection that reads records which the releases do not read; 0 without a
             selection.
     """
@@ -46,7 +47,7 @@ class Guarantee(ABC):
 
     @abstractmethod
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records.
+        """Return the epsilon of the guarantee for a group of records.
 
         Args:
             delta: Strictly between 0 and 1.
@@ -54,7 +55,7 @@ class Guarantee(ABC):
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return the largest number of deletions that a model covers, without any work, with at most this epsilon."""
+        """Return the largest number of deletions that a model covers with at most this epsilon, without any work."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
@@ -87,11 +88,11 @@ class PrivateGuarantee(Guarantee):
     selection_epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check both."""
+        """Check that both values are at least 0."""
         require_non_negative(mu=self.mu, selection_epsilon=self.selection_epsilon)
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records; see the base class."""
+        """Return the epsilon of the guarantee for a group of records, as the base class describes."""
         require_count(least=1, records=records)
         require_probability(delta=delta)
         if not self.selection_epsilon:
@@ -102,20 +103,20 @@ class PrivateGuarantee(Guarantee):
         )
 
     def _learned(self, records: int, delta: float) -> float:
-        """Return the epsilon of a number of the records that are learned from."""
+        """Return the epsilon for a group of records that were learned from."""
         return epsilon_from_mu(_outward(records * self.mu, records), delta) if records else 0.0
 
 
 def _outward(value: float, factor: int) -> float:
-    """Return a product with a whole number, rounded up; exact for factors 0 and 1."""
+    """Return the product of a value and a whole factor, rounded up. It is exact for factors 0 and 1."""
     return value if factor <= 1 else value * OUTWARD
 
 
 def extra_delta(failure: float, epsilon: float) -> float:
-    """Return the largest addition to delta for an event of small probability in which nothing is guaranteed.
+    """Return the largest addition to delta for an event of small probability on which the guarantee fails.
 
     Args:
-        failure: Probability of the event, on any data.
+        failure: Largest probability of the event on any data.
         epsilon: Epsilon of the guarantee.
     """
     return min(1.0, failure * (1 + math.exp(min(epsilon, LARGEST_EXPONENT))) * OUTWARD)
@@ -129,29 +130,29 @@ class GaussianPlan(ABC):
     @property
     @abstractmethod
     def mu(self) -> float:
-        """``mu`` of all its releases together."""
+        """``mu`` of all releases of the learner together."""
 
     @property
     def releases(self) -> int:
-        """Number of noisy vectors that it publishes: one, unless a subclass overrides this."""
+        """Number of noisy vectors that the learner publishes: one, unless a subclass overrides this."""
         return 1
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, except with probability `failure`."""
+        """The guarantee of the learner, which may fail with probability `failure`."""
         return PrivateGuarantee(mu=self.mu)
 
     @property
     def failure(self) -> float:
-        """Probability of an event in which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
         return failure(self.problem.features, self.releases)
 
 
 def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) -> None:
     """Raise `AssumptionError` if a plan is less private than requested.
 
-    A plan's noise is chosen by one formula, and its guarantee is recomputed from its constants by another, so this
-    finds a forgotten factor in the first. Both formulas round, so they may differ by `AGREEMENT`.
+    One formula chooses a plan's noise, and another recomputes the guarantee from the plan's constants. So this check
+    finds a forgotten factor in the first formula. Both formulas round, so they may differ by `AGREEMENT`.
 
     Args:
         guarantee: The recomputed guarantee.

@@ -1,12 +1,12 @@
-"""What private learners of linear models guarantee, given only their constants, and how these are chosen.
+"""What private learners of linear models guarantee, given only their constants, and how the constants are chosen.
 
 Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; results marked *derived* are not in
-the source. Privacy holds for every choice of radius, steps and strength; whether they suit the data is a matter of
-accuracy only. Both classes hold public numbers, so a certificate can be recomputed from them.
+the source. Privacy holds for every choice of radius, steps and strength. Whether these suit the data affects only
+accuracy. Both classes contain only public numbers, so a certificate can be recomputed from them.
 
-Printed noise that is not used here: Theorem 12's is too small; Theorems 9 and 32 ignore that embedded rows are longer
-and that the ball's radius doubles; the proof of Theorem 10 uses an invalid bound on gradients. Theorem 8's is larger
-than necessary.
+Some printed noise is not used here. The noise of Theorem 12 is too small. Theorems 9 and 32 ignore that embedded rows
+are longer and that the ball's radius doubles. The proof of Theorem 10 uses an invalid bound on gradients. The noise of
+Theorem 8 is larger than necessary.
 """
 
 import math
@@ -36,20 +36,21 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 USUAL_STEPS = 1000
-"""Default number of steps, unless there are fewer records."""
+"""Default number of steps; with fewer records, it is the number of records."""
 ROUNDING_SHARE = 0.01
 """Share of the sensitivity that rounding may add."""
 SOLVER_SHARE = 1e-3
-"""Total error of the computed minimiser, as a share of the sensitivity."""
+"""Error of the computed minimiser, counted twice, as a share of the sensitivity."""
 
 
 class PrivateRun(RunConstants):
     """The constants of one run of noisy gradient descent or output perturbation; a search has several.
 
     Attributes:
-        radius: Radius of the ball onto which weights are projected, or in which a minimiser is.
-        sigma: Standard deviation of the noise per coordinate: on each mean gradient, or on the minimiser.
-        steps: Number of iterates of noisy gradient descent, including the start; there is one fewer noisy gradient.
+        radius: Radius of the ball onto which weights are projected, or which contains the minimiser.
+        sigma: Standard deviation of the noise on each mean gradient, or on the minimiser, per coordinate.
+        steps: Number of iterates of noisy gradient descent, including the start. The number of noisy gradients is one
+            less.
         step_size: Step size of noisy gradient descent.
         strong_convexity: Strong convexity of output perturbation.
         inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
@@ -64,10 +65,10 @@ class PrivateRun(RunConstants):
 
 
 class Learner(GaussianPlan, PrivatePlan):
-    """A learner that estimators run, and that searches and boosting select from.
+    """A learner that estimators run. Searches and boosting select one of several runs.
 
     Attributes:
-        own: Names of the constants of its runs, besides the radius and sigma.
+        own: Names of the constants of a run, except the radius and sigma.
     """
 
     run_constants = PrivateRun
@@ -86,22 +87,22 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @property
     def radius(self) -> float:
-        """The radius of the ball onto which weights are projected, or in which a minimiser is."""
+        """The radius of the ball onto which weights are projected, or which contains the minimiser."""
         return self.problem.radius
 
     @property
     def learners(self) -> tuple[Self]:
-        """The run itself; a search has several."""
+        """The only run, which is this learner. A search has several runs."""
         return (self,)
 
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan of the first run."""
+        """Return the plan of the first run in the constants."""
         return cls.of_runs(constants)[0]
 
     @classmethod
     def of_runs(cls, constants: PlanConstants) -> tuple[Self, ...]:
-        """Return the plans of all runs, with the errors of `from_constants`."""
+        """Return the plans of all runs in the constants; raises the errors of `from_constants`."""
         return tuple(cls._of_run(constants, run) for run in constants.runs_of(PrivateRun))
 
     @classmethod
@@ -115,28 +116,28 @@ class Learner(GaussianPlan, PrivatePlan):
         return planned(problem=constants.problem(radius=run.radius), sigma=run.sigma, **given)
 
     def longest_published(self, candidates: int) -> float:
-        """Return a bound on the norm of published weights; weights with noise exceed it rarely.
+        """Return a bound on the norm of published weights, which weights with noise rarely exceed.
 
         Args:
-            candidates: Number of models of which this is one.
+            candidates: Number of models among which this model is a candidate.
         """
         return self.problem.longest_weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDescent(Learner):
-    """Algorithm 1: full-batch projected descent with noise on every gradient; the mean of all iterates is published.
+    """Algorithm 1: full-batch projected descent with noise on every gradient, whose mean iterate is published.
 
-    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly. Publishing only the
-    mean neither improves nor weakens the guarantee.
+    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. Their guarantees compose exactly.
+    Publishing only the mean of the iterates neither improves nor weakens the guarantee.
 
     Attributes:
-        problem: Bounds of the records.
+        problem: Public bounds of the records.
         steps: Number of iterates ``T``, including the start; at least 2.
         step_size: Step size ``eta``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
-        regulariser: Curvature of a term that is added to the loss and does not depend on records, such as a regulariser
-            around public weights.
+        regulariser: Curvature of a term added to the loss that does not depend on records, such as a regulariser around
+            public weights.
     """
 
     name = "noisy-gradient-descent"
@@ -174,8 +175,8 @@ class NoisyDescent(Learner):
         """How far one record moves a computed mean gradient."""
         at = self.displacement
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
-        # A step starts from the stored weights of the previous step. In units of a gradient, their error is divided by
-        # eta.
+        # A step starts from the stored weights of the previous step. Divided by eta, their error counts as one of a
+        # gradient.
         return moved(
             exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness + self.regulariser) * at
         )
@@ -187,20 +188,20 @@ class NoisyDescent(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the weights of a step from those with exact noise."""
+        """Largest distance of a step's weights from the weights with exact noise."""
         return self.displacement
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise and steps, and the cost of both."""
+        """The noise and the steps of the run, and the cost of both."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size, cost=self.regret_bound)
 
     @property
     def parts(self) -> tuple[Self]:
-        """The run, in the form that a certificate states.
+        """The runs that a certificate states, which is this run alone.
 
         Raises:
-            ParameterError: There is a regulariser.
+            ParameterError: The run has a regulariser.
         """
         if self.regulariser:
             raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
@@ -218,19 +219,19 @@ class NoisyDescent(Learner):
         runs: int = 1,
         regulariser: float = 0.0,
     ) -> Self:
-        """Return the run with the least noise that is (epsilon, delta)-private.
+        """Return the (epsilon, delta)-private run with the least noise.
 
-        For losses without a bound on slopes, the step size is that of Theorem 8. For others, it follows from the bound
-        for Lipschitz and smooth losses (derived).
+        For losses without a bound on slopes, the step size is that of Theorem 8. For other losses, it follows from the
+        bound for Lipschitz and smooth losses (derived).
 
         Args:
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            steps: Number of iterates ``T``; None: the number of records, at most `USUAL_STEPS`.
-            step_size: Step size ``eta``; None: chosen by the analysis.
+            steps: Number of iterates ``T``; None for the number of records, at most `USUAL_STEPS`.
+            step_size: Step size ``eta``; None for that of the analysis.
             runs: Number of runs on the same records that share epsilon and delta.
-            regulariser: As for the class.
+            regulariser: Curvature of a term added to the loss, see the class.
 
         Raises:
             AssumptionError: float64 is too coarse for so little noise.
@@ -242,7 +243,7 @@ class NoisyDescent(Learner):
         releases = (steps - 1) * runs
         sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
         eta = usual_step_size(problem, steps, sigma) if step_size is None else step_size
-        for _ in range(3):  # The addition depends on sigma, but the effect is far below sigma's last digits.
+        for _ in range(3):  # Rounding depends on sigma, but this effect is far below sigma's last digits.
             planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma, regulariser=regulariser)
             _require_fine(planned.sensitivity, exact)
             sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=releases)
@@ -250,9 +251,11 @@ class NoisyDescent(Learner):
 
     @property
     def regret_bound(self) -> float:
-        """Bound on the mean regret of the iterates; infinite if the step size violates its condition.
+        """Bound on the mean regret of the iterates; infinite if the step size is too large for the bound.
 
-        Lemma 7, explicit: ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``, with no regulariser.
+        Lemma 7 with explicit constants is ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``,
+        without
+        a regulariser.
         """
         smoothness, noise = self.problem.smoothness, self.sigma**2 * self.problem.features
         if self.regulariser or self.step_size > 1 / (4 * smoothness) * (1 + 1e-12):
@@ -266,8 +269,8 @@ class OutputPerturbation(Learner):
     """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
 
     One record moves the minimiser by at most ``2 G_w / (lambda n)`` (half of this under ``add-remove``), and by at most
-    the ball's diameter. The loss must be convex. A solver stops once it is certified to be within `inexactness` of the
-    exact minimiser; this distance is counted twice.
+    the ball's diameter. The loss must be convex. A solver stops when its weights are certified to be within
+    `inexactness` of the exact minimiser. This distance is counted twice.
 
     Attributes:
         problem: Bounds of the records.
@@ -303,7 +306,7 @@ class OutputPerturbation(Learner):
 
     @property
     def sensitivity(self) -> float:
-        """How far one record moves computed weights, including their own rounding."""
+        """How far one record moves computed weights, including rounding."""
         stored = (self.problem.features + 8) * UNIT * self.problem.longest_weights
         return moved(self.exact_sensitivity, self.inexactness + stored)
 
@@ -314,12 +317,12 @@ class OutputPerturbation(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the published weights from those with exact noise."""
+        """Largest distance of the published weights from the weights with exact noise."""
         return self.resolution(self.sigma)
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise and strength, and the cost of both."""
+        """The noise and the strong convexity of the run, and the cost of both."""
         return Calibration(self.sigma, None, strong_convexity=self.strong_convexity, cost=self.privacy_cost)
 
     def longest_published(self, candidates: int) -> float:
@@ -336,13 +339,13 @@ class OutputPerturbation(Learner):
         strong_convexity: float | None = None,
         runs: int = 1,
     ) -> Self:
-        """Return the run with the least noise that is (epsilon, delta)-private.
+        """Return the (epsilon, delta)-private run with the least noise.
 
         Args:
-            problem: Bounds of the records.
+            problem: Public bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            strong_convexity: Strong convexity ``lambda``; None: `least_cost_strength`.
+            strong_convexity: Strong convexity ``lambda``; None for `least_cost_strength`.
             runs: Number of runs on the same records that share epsilon and delta.
 
         Raises:
@@ -368,9 +371,11 @@ class OutputPerturbation(Learner):
 
     @property
     def privacy_cost(self) -> float:
-        """Bound on the regularised empirical risk that strength and noise cost: ``lambda D^2 / 2`` plus the noise's.
+        """Bound on the increase of the empirical risk by the regulariser and the noise.
 
-        The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10), or ``sqrt(2 / pi) G X sigma`` (Theorem 12).
+        The regulariser costs ``lambda D^2 / 2``. The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10) or ``sqrt(2 / pi) G
+        X
+        sigma`` (Theorem 12).
         """
         return self.strong_convexity / 2 * self.problem.radius**2 + _noise_cost(self.problem, self.sigma)
 
@@ -382,15 +387,16 @@ LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (NoisyDescent,
 def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
     """Return the ``lambda`` that minimises `OutputPerturbation.privacy_cost` (derived).
 
-    Smooth losses: ``2 (z G_w sqrt(H) X / (D n))^(2/3)``, at a cost of ``3 lambda D^2 / 4``; Lipschitz losses:
-    ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at ``lambda D^2``. For a loss that is both, the cheaper one is returned.
+    For smooth losses, it is ``2 (z G_w sqrt(H) X / (D n))^(2/3)``, at a cost of ``3 lambda D^2 / 4``. For Lipschitz
+    losses, it is ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at a cost of ``lambda D^2``. For a loss that is both, the
+    cheaper value is returned.
 
     Args:
         problem: Bounds of the records.
         multiplier: Noise multiplier ``z``, in units of the sensitivity.
     """
     require_positive(multiplier=multiplier)
-    # The sensitivity is (2 or 1) G_w / (lambda n); the formulas have the 2.
+    # The sensitivity is 2 or 1 times G_w / (lambda n), depending on the relation. The formulas assume 2.
     z = multiplier * mean_sensitivity(1.0, n=1, relation=problem.relation) / 2
     bound, smooth = problem.gradient_bound, problem.smoothness
     for_smooth = 2 * math.pow(z * bound * math.sqrt(smooth) / (problem.radius * problem.n), 2 / 3)
@@ -404,9 +410,9 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
 def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
     """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
 
-    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. No logarithm is needed for privacy, because rows
-    are capped, nor for the expected error of an embedding, ``H D^2 X^2 / k``. For Lipschitz losses, Theorem 32 has ``n
-    epsilon`` instead, which is more weights than the records can determine.
+    This is ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Privacy needs no logarithm, because rows
+    are capped. The expected error of an embedding, ``H D^2 X^2 / k``, needs none either. For Lipschitz losses, Theorem
+    32 has ``n epsilon`` instead, which is more weights than the records can determine.
     """
     require_positive(epsilon=epsilon)
     reach = math.sqrt(problem.loss.smoothness) * problem.radius * problem.row_norm
@@ -415,11 +421,13 @@ def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
 
 
 def usual_step_size(problem: LinearProblem, steps: int, sigma: float) -> float:
-    """Return the step size of noisy descent: Theorem 8's for losses without a bound on slopes, or a derived one.
+    """Return the step size of noisy descent.
+
+    For losses without a bound on slopes, it is that of Theorem 8. For other losses, it is derived.
 
     Args:
         problem: Bounds of the records.
-        steps: ``T``.
+        steps: Number of iterates ``T``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
     """
     smoothness, noise = problem.smoothness, sigma**2 * problem.features
@@ -450,7 +458,7 @@ def _require_fine(sensitivity: float, exact: float) -> None:
 
 
 def _enough(sigma: float, planned: NoisyDescent | OutputPerturbation, scale: float, mu: float) -> float:
-    """Return the noise, raised until the ``mu`` that a certificate will compute is at most the target."""
+    """Return the noise, increased until the ``mu`` that a certificate will compute is at most the target."""
     nudge = 2.0**-50
     while replace(planned, sigma=sigma).mu * scale > mu:
         sigma *= 1 + nudge

@@ -1,11 +1,13 @@
-"""Losses of linear scores, ``phi_y(<w, x>)``, and public bounds of the records.
+"""Losses of linear scores, ``phi_y(<w, x>)``, and public bounds on the records.
 
-Every privacy statement depends on the largest norm of a record's gradient. It is at most ``G |x|`` if ``phi`` has
-slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H
-phi(0))``, so in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). Squared
-loss attains this; the smaller values printed in the source's proof of Theorem 10 and in Lemma 10 are not valid bounds.
+Every privacy statement depends on the largest norm of a record's gradient. This norm is at most ``G |x|`` if ``phi``
+has slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H
+phi(0))``. So in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). The
+squared loss attains this bound. The source prints smaller values in the proof of Theorem 10 and in Lemma 10, which are
+not valid bounds.
 
-Notation of Ullah (2024): rows of norm at most ``X``, ``phi_y(0) <= Y^2``, which for squared loss is a bound on targets.
+The notation is that of Ullah (2024): rows have norm at most ``X``, and ``phi_y(0) <= Y^2``, so for the squared loss
+``Y`` bounds the targets.
 """
 
 import math
@@ -21,27 +23,27 @@ from certified_unlearning.vocabulary import Relation
 
 LossName = Literal["squared", "absolute", "huber", "logistic", "tanh"]
 CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
-"""Losses that output perturbation accepts; the tanh neuron is not convex."""
+"""The convex losses, which output perturbation accepts. The loss of the tanh neuron is not convex."""
 CAP = math.sqrt(2)
-"""``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
+"""``c_Phi``: embedded rows are scaled down to at most this factor times the rows' bound."""
 TANH_SLOPE = 2.370371
 """``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: it is ``64 / 27``, at ``y = -1`` and ``tanh z = 1/3``."""
 TANH_CURVATURE = 2.464938
-"""``sup |phi''|`` of the same loss, over ``|y| <= 1``; rounded up."""
+"""``sup |phi''|`` of ``(y - tanh z)^2`` with ``|y| <= 1``, rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarLoss:
     """A loss of a score and a target.
 
-    ``squared``: ``(z - y)^2``. ``absolute``: ``|z - y|``, made smooth by a parabola of half-width ``width``. ``huber``:
-    ``(z - y)^2 / 2`` up to ``width``, linear from there. ``logistic``: ``log(1 + exp(-y z))``, ``y`` -1 or 1. ``tanh``:
-    ``(y - tanh z)^2``, a neuron.
+    ``squared`` is ``(z - y)^2``. ``absolute`` is ``|z - y|``, smoothed by a parabola of half-width ``width``. ``huber``
+    is ``(z - y)^2 / 2`` up to ``width``, and linear beyond. ``logistic`` is ``log(1 + exp(-y z))`` with ``y`` -1 or 1.
+    ``tanh`` is ``(y - tanh z)^2``, the loss of a neuron.
 
     Attributes:
         name: Name of the loss.
-        target: Largest size of a target; 1 for logistic, at most 1 for tanh.
-        width: Width of absolute and huber; None for the others.
+        target: Largest absolute value of a target. It must be 1 for ``logistic``, and at most 1 for ``tanh``.
+        width: Width of ``absolute`` and ``huber``; None for the other losses.
 
     Raises:
         ParameterError: The name is not known, or a number is invalid for this loss.
@@ -67,12 +69,12 @@ class ScalarLoss:
 
     @property
     def convex(self) -> bool:
-        """Whether it is convex in the score."""
+        """Whether the loss is convex in the score."""
         return self.name in CONVEX
 
     @property
     def lipschitz(self) -> float | None:
-        """``G``, the largest slope on the whole line; None if unbounded."""
+        """``G``, the largest absolute slope on the whole line; None if slopes are unbounded."""
         return {
             "squared": None,
             "absolute": 1.0,
@@ -83,14 +85,14 @@ class ScalarLoss:
 
     @property
     def smoothness(self) -> float:
-        """``H``, the largest curvature."""
+        """``H``, the largest absolute curvature."""
         if self.name == "absolute":
             return 1 / float(self.width or 1) * OUTWARD
         return {"squared": 2.0, "huber": 1.0, "logistic": 0.25, "tanh": TANH_CURVATURE}[self.name]
 
     @property
     def at_zero(self) -> float:
-        """``Y``: ``phi_y(0) <= Y^2`` for every target; rounded up."""
+        """``Y``, rounded up, such that ``phi_y(0) <= Y^2`` for every target."""
         square = {
             "squared": self.target**2,
             "absolute": self.target,
@@ -101,16 +103,16 @@ class ScalarLoss:
         return math.sqrt(square) * OUTWARD
 
     def ball_lipschitz(self, *, row_norm: float, radius: float) -> float:
-        """Return ``G_w``: the largest norm of a record's gradient if weights have norm at most ``radius``.
+        """Return ``G_w``, the largest norm of a record's gradient if weights have norm at most ``radius``.
 
-        The smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``; for squared loss no smaller bound is valid.
+        This is the smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``. For the squared loss, no smaller bound is valid.
 
         Args:
             row_norm: Largest norm ``X`` of a row.
-            radius: Radius ``D``; infinite for the whole space.
+            radius: Radius ``D`` of the ball; infinite for the whole space.
 
         Raises:
-            ParameterError: There is no bound on the whole space.
+            ParameterError: The radius is infinite, and the loss has no bound on the whole space.
         """
         require_positive(row_norm=row_norm)
         if math.isinf(radius):
@@ -125,8 +127,8 @@ class ScalarLoss:
     def largest_value(self, *, row_norm: float, radius: float) -> float:
         """Return ``Delta(D)``, a bound on a record's loss in the ball: ``(Y + sqrt(H / 2) D X)^2``.
 
-        The bound is exact for squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` holds, too; Lemma 10's value is too
-        small. Losses with bounded slopes have at most ``Y^2 + G D X``.
+        The bound is exact for the squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` is also a bound, but Lemma 10's value
+        is too small. For losses with bounded slopes, ``Y^2 + G D X`` is a bound, too, and the smaller one is returned.
         """
         require_positive(row_norm=row_norm)
         require_non_negative(radius=radius)
@@ -138,14 +140,14 @@ class ScalarLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProblem:
-    """Public bounds of the records that a linear model is learned from; every one is enforced.
+    """Public bounds on the records from which a linear model is learned. Every bound is enforced.
 
     Attributes:
-        n: Number of records; sums are divided by it.
+        n: Number of records, by which sums are divided.
         features: Number of columns of a row in learning, after an embedding.
-        row_norm: Largest norm ``X`` of such a row.
-        loss: The loss, with the largest size of a target.
-        radius: Radius ``D`` of the ball that weights are projected onto.
+        row_norm: Largest norm ``X`` of a row in learning.
+        loss: The loss, including the largest absolute value of a target.
+        radius: Radius ``D`` of the ball onto which weights are projected.
         relation: Neighbouring relation of data sets.
     """
 
@@ -164,27 +166,31 @@ class LinearProblem:
 
     @property
     def longest_row(self) -> float:
-        """``X``, including the rounding of scaling rows down to it."""
+        """``X``, including the rounding error of scaling rows down to ``X``."""
         return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
 
     @property
     def longest_weights(self) -> float:
-        """``D``, including the rounding of projection."""
+        """``D``, including the rounding error of projection."""
         return self.radius * (1 + (self.features + 8) * UNIT) * OUTWARD
 
     @property
     def gradient_bound(self) -> float:
-        """``G_w``: the largest norm of a record's gradient in the ball, for rows and weights as stored."""
+        """``G_w``, the largest norm of a record's gradient in the ball, for rows and weights as stored."""
         return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
 
     @property
     def steepest(self) -> float:
-        """``G X``: the same without a ball, for losses of bounded slope; others raise `ParameterError`."""
+        """``G X``, the largest norm of a record's gradient for any weights.
+
+        Raises:
+            ParameterError: The loss has no bound on its slope.
+        """
         return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=math.inf)
 
     @property
     def smoothness(self) -> float:
-        """``H X^2``: the smoothness of a record's loss in the weights."""
+        """``H X^2``, the smoothness of a record's loss in the weights."""
         return self.loss.smoothness * self.longest_row**2
 
     @property
@@ -200,8 +206,9 @@ class LinearProblem:
         )
 
     def embedded(self, dimension: int) -> Self:
-        """Return the bounds after a random projection to fewer columns: rows `CAP` times as long, twice the radius.
+        """Return the bounds after a random projection to fewer columns (Algorithm 2).
 
-        Source: Algorithm 2. The bound on rows is enforced again, so privacy does not depend on the projection.
+        The bound on rows is `CAP` times as large, and the radius is doubled. The bound on rows is enforced again, so
+        privacy does not depend on the projection.
         """
         return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)

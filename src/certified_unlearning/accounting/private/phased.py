@@ -1,9 +1,9 @@
-"""Phased descent: a pass over consecutive disjoint blocks, each with noise on its result (Algorithms 16, 17).
+"""Phased descent: one pass over consecutive disjoint blocks, with noise on each block's result (Algorithms 16, 17).
 
-Source: Ullah (2024), Lemmas 23 and 24. If a step on one record's convex loss is short enough, it never moves two paths
-farther apart. Each record is read once, so it moves a block's end by at most twice its gradient's bound times the step
-size. That is a condition of *privacy*: with longer steps the map expands, and clipping vectors does not help. So the
-condition is checked, and steps that are too long are refused.
+Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss never moves two paths farther apart if the
+step is short enough. Each record is read once, so it moves a block's result by at most twice the bound on gradients
+times the step size. Short steps are a condition of *privacy*: with longer steps, the map expands, and clipping vectors
+does not help. So the condition is checked, and steps that are too long are refused.
 """
 
 import math
@@ -26,14 +26,14 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 class BlockPhase(RunConstants):
-    """The constants of a phase: one pass over a block of the records.
+    """The constants of a phase, which is one pass over a block of the records.
 
     Attributes:
         records: Number of records of the block.
-        radius: Radius of the ball that weights are projected onto.
+        radius: Radius of the ball onto which weights are projected.
         step_size: Step size of descent.
-        sigma: Standard deviation of the noise per coordinate, on the mean of the iterates.
-        mu: ``mu`` of the phase alone, as Gaussian differential privacy.
+        sigma: Standard deviation of the noise on the mean of the iterates, per coordinate.
+        mu: ``mu`` of Gaussian differential privacy of the phase alone.
     """
 
     records: int = Field(ge=1)
@@ -45,10 +45,10 @@ class BlockPhase(RunConstants):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePass(GaussianPlan):
-    """Algorithm 17: descent that reads each record of a block once, and noise on the mean of its iterates.
+    """Algorithm 17: descent that reads each record of a block once, with noise on the mean of the iterates.
 
     Attributes:
-        problem: Bounds of a block's records.
+        problem: Public bounds of the block's records.
         step_size: Step size ``eta``.
         sigma: Standard deviation of the noise, per coordinate.
 
@@ -62,7 +62,7 @@ class OnePass(GaussianPlan):
     sigma: float
 
     def __post_init__(self) -> None:
-        """Check every value, and the condition of privacy."""
+        """Check every value, and the condition on which privacy depends."""
         require_positive(step_size=self.step_size)
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
@@ -88,7 +88,10 @@ class OnePass(GaussianPlan):
 
     @property
     def sensitivity(self) -> float:
-        """How far one record moves the mean of the iterates, as computed: ``2 eta G``, half of it under add-remove."""
+        """How far one record moves the computed mean of the iterates.
+
+        In exact arithmetic, this is ``2 eta G``, or half of it under ``add-remove``.
+        """
         problem = self.problem
         bound = problem.gradient_bound
         step = gradient_error(
@@ -100,7 +103,7 @@ class OnePass(GaussianPlan):
             weight_norm=problem.longest_weights,
         )
         stored = (problem.features + 8) * UNIT * (problem.longest_weights + self.step_size * bound)
-        # Steps on equal records do not move apart, except for rounding, which adds up.
+        # Steps on equal records do not move two paths apart, except for rounding errors, which add up.
         rounded = problem.n * (self.step_size * step + 2 * stored)
         return moved(self.step_size * mean_sensitivity(bound, n=1, relation=problem.relation), rounded)
 
@@ -112,14 +115,14 @@ class OnePass(GaussianPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class PhasedDescent(DisjointPlan):
-    """Algorithm 16: phases on blocks that halve each time, with step sizes that are quartered.
+    """Algorithm 16: phases on blocks. Each block is half as long as the previous one, with a quarter of the step size.
 
     Attributes:
-        phases: The phases in order; each block follows the previous ones.
-        unused: Number of records left over.
+        phases: The phases in order. The blocks of records follow each other in this order.
+        unused: Number of records that no phase reads.
 
     Raises:
-        ParameterError: There is no phase, or their bounds differ.
+        ParameterError: There is no phase, or the phases' bounds differ.
     """
 
     name = "phased-descent"
@@ -139,7 +142,7 @@ class PhasedDescent(DisjointPlan):
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check that there is a phase, and that phases fit each other."""
+        """Check that there is a phase, and that all phases have the same bounds."""
         if not self.phases:
             raise ParameterError("there must be a phase, got none")
         if len({replace(phase.problem, n=1, radius=1.0) for phase in self.phases}) > 1:
@@ -147,17 +150,17 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Bounds of the first block."""
+        """Public bounds of the first block's records."""
         return self.phases[0].problem
 
     @property
     def parts(self) -> tuple[OnePass, ...]:
-        """The phases: each record is in one block."""
+        """The phases. Each record is in at most one block."""
         return self.phases
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of weights from those with exact noise, over all phases together."""
+        """Largest distance of weights from the weights with exact noise, summed over all phases."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property
@@ -180,20 +183,20 @@ class PhasedDescent(DisjointPlan):
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
-        """Return the run whose every phase is (epsilon, delta)-private.
+        """Return the plan in which every phase is (epsilon, delta)-private.
 
-        Phases continue as long as a block has records and rounding is a small share of a record's effect.
+        Phases are added as long as a block has records and rounding is a small share of a record's effect.
 
         Args:
             problem: Bounds of all records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            step_size: Step size ``eta``, before it is first quartered; None: ``D / (G sqrt(n))``, or four times what
-                privacy allows if that is less.
+            step_size: Four times the step size of the first phase, ``eta``. None for the smaller of ``4 D / (G
+                sqrt(n))`` and four times the largest step size that privacy allows.
 
         Raises:
             ParameterError: There is only one record.
-            AssumptionError: The first phase's step is too long.
+            AssumptionError: The step of the first phase is too long.
         """
         if step_size is None:
             usual = problem.radius / (problem.gradient_bound * math.sqrt(problem.n))

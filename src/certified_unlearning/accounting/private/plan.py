@@ -1,8 +1,8 @@
-"""What every plan of private learning provides: its guarantee, its constants, and its wording in a certificate.
+"""What every plan of private learning provides: the guarantee, the constants, and the wording of a certificate.
 
-Each way to learn is one subclass of `PrivatePlan`, next to its formulas. `accounting.private.PLANS` lists them by name.
-A certificate holds only the constants of a plan. In a plan rebuilt from them, values that do not affect privacy may
-differ.
+Each way to learn is a subclass of `PrivatePlan`, in the module of its formulas. `accounting.private.PLANS` lists the
+subclasses by name. A certificate contains only the constants of a plan. In a plan that is rebuilt from these constants,
+values that do not affect privacy may differ.
 """
 
 from abc import ABC, abstractmethod
@@ -29,9 +29,9 @@ _SUMS = "products of matrices are taken to be made by sums of products, as all u
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    They are exactly the values on which privacy depends, because a number without effect could be edited unnoticed. So
-    step sizes and radii that do not affect privacy are not among them. Messages on unreadable files name the
-    subclasses.
+    These are exactly the values on which privacy depends, because a number without effect could be edited unnoticed. So
+    step sizes and radii that do not affect privacy are left out. Error messages about unreadable files contain the
+    names of the subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -42,7 +42,7 @@ RunT = TypeVar("RunT", bound=RunConstants)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConstants:
-    """The values of a plan that a certificate contains, under the same names; `PrivateCertificate` explains them."""
+    """The values of a plan that a certificate contains under the same names. `PrivateCertificate` explains them."""
 
     mechanism: str
     selection: str
@@ -78,11 +78,11 @@ class PlanConstants:
         """Return the bounds of a run's records.
 
         Args:
-            records: Number of records that the run learns from; None: all records that are learned from.
-            radius: Radius of its ball.
+            records: Number of records that the run learns from; None for all records that are learned from.
+            radius: Radius of the run's ball.
 
         Raises:
-            ParameterError: There are no such records.
+            ParameterError: A number is invalid, for example because no records are left.
         """
         whole = LinearProblem(
             n=self.learned_n if records is None else records,
@@ -92,7 +92,7 @@ class PlanConstants:
             radius=1.0,
             relation=self.relation,
         )
-        # The radius of an embedding is already the larger one.
+        # With an embedding, the given radius is already the doubled one.
         return replace(whole.embedded(self.learned_d) if self.embedded else whole, radius=radius)
 
 
@@ -100,7 +100,7 @@ def paid_rounding(by: str) -> Assumption:
     """Return the assumption that the effect of one record includes rounding in gradients.
 
     Args:
-        by: How it is accounted for.
+        by: How rounding is accounted for.
     """
     return Assumption(statement="rounding is paid for", status="checked", by=f"{by}; {_SUMS}")
 
@@ -115,17 +115,18 @@ _KEY_WAS_GIVEN = Assumption(
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """The wording of certificates for one way to learn; `certificate.private.statement` has the common wording.
+    """The wording of certificates for one way to learn. `certificate.private.statement` has the common wording.
 
     Attributes:
-        seen: What is covered besides the model; empty for the model alone.
-        sampling: A format string for the plan: the records that a step reads, if parts do not read disjoint records.
+        seen: What an observer may see besides the model; empty if the guarantee covers the model alone.
+        sampling: Which records a step reads, as a format string for the plan; used if parts do not read disjoint
+            records.
         together: How the privacy of several models of the same records adds up.
-        clipped: What was clipped besides the records; empty for nothing.
-        constants: The public constants.
+        clipped: What was clipped besides the records; empty if nothing was.
+        constants: Names of the public constants.
         order: Why the order of records must not depend on their values, if parts do not read disjoint records; None if
-            nothing depends on it.
-        premises: Assumptions on the run: its gradients, its batches, and the returned model.
+            the guarantee does not depend on the order.
+        premises: Assumptions on the gradients and batches of the run, and on the returned model.
         rounding: Assumption on rounding in sums of gradients.
         stored: Whether a step starts from a stored sum, whose distance from exactly Gaussian noise is not counted.
         noise: Name of the noise.
@@ -159,15 +160,15 @@ def returned(by: str) -> Assumption:
 
 
 class Calibration(NamedTuple):
-    """The noise of a plan, and what it costs.
+    """The noise of a plan, and its cost.
 
     Attributes:
-        sigma: Standard deviation of its first noise, per coordinate.
-        steps: Number of steps of descent, over all stages; None for output perturbation.
+        sigma: Standard deviation of the first noise that the plan adds, per coordinate.
+        steps: Number of steps of descent in all stages; None for output perturbation.
         step_size: Step size of descent with noise on every gradient.
         strong_convexity: Strong convexity of output perturbation.
-        cost: Bound on the cost of privacy in mean loss; infinite if there is none.
-        gradient: Bound on the root of the mean squared gradient; infinite if there is none.
+        cost: Bound on the increase of the mean loss by privacy; infinite if there is no bound.
+        gradient: Bound on the root mean square of the gradient's norm; infinite if there is no bound.
     """
 
     sigma: float
@@ -179,15 +180,15 @@ class Calibration(NamedTuple):
 
 
 class PrivatePlan(ABC):
-    """A way to learn privately, with all numbers on which its privacy depends.
+    """A way to learn privately, with all numbers on which privacy depends.
 
     Attributes:
         name: Name of the mechanism in certificates.
-        selection: Name in certificates of the selection of one of several models.
+        selection: Name, in certificates, of the way in which one of several models is selected.
         words: The wording of certificates.
-        run_constants: Class of the constants that a certificate holds of each run, stage or phase.
-        several_runs: Whether a certificate holds the constants of several runs.
-        disjoint: Whether parts read disjoint records by position, so that some may be left over.
+        run_constants: Class of the constants of a run, stage or phase in a certificate.
+        several_runs: Whether a certificate contains the constants of several runs.
+        disjoint: Whether parts read disjoint records by position, so that some records may be left over.
         numerical: Whether epsilon is computed by dp-accounting.
     """
 
@@ -199,43 +200,44 @@ class PrivatePlan(ABC):
     disjoint: ClassVar[bool] = False
     numerical: ClassVar[bool] = False
     if TYPE_CHECKING:
-        # For type checking only, because dataclasses would use a base's property as a field's default.
+        # For type checking only: data classes would use a property of a base class as a field's default.
         @property
         def problem(self) -> LinearProblem:
-            """Bounds of the records of a run."""
+            """Public bounds of the records of a run."""
 
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What it guarantees, except with probability `failure`."""
+        """The guarantee of the plan, which may fail with probability `failure`."""
 
     @property
     @abstractmethod
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
 
     @property
     @abstractmethod
     def noise_resolution(self) -> float:
-        """Largest distance of weights from those with exact noise; for descent, in one step, and so for their mean.
+        """Largest distance of weights from the weights with exact noise.
 
-        The distances of parts that read disjoint records add up. If weights are sums of noisy gradients without a ball,
-        it is the largest distance of the noisiest gradient from its exact value.
+        For descent, this is the distance after one step, which also holds for the mean of the iterates. The distances
+        of parts that read disjoint records add up. If weights are sums of noisy gradients without a ball, this is the
+        largest distance of the noisiest gradient from its exact value.
         """
 
     @property
     @abstractmethod
     def calibration(self) -> Calibration:
-        """Its noise, and what it costs."""
+        """The noise of the plan, and its cost."""
 
     @property
     def parts(self) -> Sequence[object]:
-        """Its runs, stages or phases."""
+        """The runs, stages or phases of the plan."""
         return (self,)
 
     @property
     def mechanism(self) -> str:
-        """Name of the way it learns; for a selection, the way its runs learn."""
+        """Name of the way of learning; for a selection, that of the runs."""
         return self.name
 
     @property
@@ -245,15 +247,15 @@ class PrivatePlan(ABC):
 
     @property
     def left_over(self) -> int:
-        """Number of records that nothing reads."""
+        """Number of records that no part reads."""
         return 0
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return what a certificate holds of the plan.
+        """Return the constants of the plan that a certificate contains.
 
         Args:
-            features: Number of columns of a row before a random projection; None if there was none.
-            row_norm: Bound of such rows; None if there was none.
+            features: Number of columns of a row before a random projection; None without a projection.
+            row_norm: Bound on rows before a random projection; None without a projection.
 
         Raises:
             ParameterError: The plan's descent has terms besides the loss, which certificates do not cover.
@@ -283,23 +285,23 @@ class PrivatePlan(ABC):
     @classmethod
     @abstractmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
-        """Return the plan with these constants; values without effect on privacy may differ from the original ones.
+        """Return the plan with these constants. Values that do not affect privacy may differ from the original ones.
 
         Raises:
             ParameterError: There is no such plan.
-            AssumptionError: A condition of its privacy does not hold.
+            AssumptionError: A condition of the plan's privacy does not hold.
         """
 
     def resolution(self, sigma: float) -> float:
-        """Return the largest distance of stored noise, of this standard deviation, from exact noise."""
+        """Return the largest distance of stored noise with this standard deviation from exact noise."""
         return sigma * resolution(self.problem.features, "float64")
 
 
 class DisjointPlan(PrivatePlan):
-    """A learner whose parts read disjoint records: each record is read by one part.
+    """A learner whose parts read disjoint records.
 
     Attributes:
-        unused: Number of records left over.
+        unused: Number of records that no part reads.
     """
 
     several_runs = True
@@ -309,24 +311,24 @@ class DisjointPlan(PrivatePlan):
     @property
     @abstractmethod
     def parts(self) -> Sequence[GaussianPlan]:
-        """The parts; at least one."""
+        """The parts, at least one."""
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, except with probability `failure`: the guarantee of its least private part."""
+        """The guarantee of the least private part, which may fail with probability `failure`."""
         return PrivateGuarantee(mu=max(part.mu for part in self.parts))
 
     @property
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
         return sum(part.failure for part in self.parts)
 
     @property
     def learned(self) -> int:
-        """Number of records of all parts."""
+        """Number of records that all parts read."""
         return sum(part.problem.n for part in self.parts)
 
     @property
     def left_over(self) -> int:
-        """Number of records that nothing reads."""
+        """Number of records that no part reads."""
         return self.unused

@@ -1,10 +1,10 @@
-"""Recursive regularisation: stationary points of convex losses, stage by stage on disjoint chunks of the records.
+"""Recursive regularisation: stationary points of convex losses, in stages on disjoint chunks of the records.
 
-Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage minimises the loss with regularisers
-around 0 and around the results of earlier stages, twice as strong each time, by noisy descent; the last result has a
-small gradient. Chunks are disjoint, so every stage may spend all of epsilon, and each record is read by one stage. The
-printed noise uses the number of all records in place of a chunk's, so it is too small by a factor of the number of
-stages (E8).
+Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. By noisy descent, each stage minimises the loss
+plus regularisers around 0 and around the results of earlier stages. Each regulariser is twice as strong as the previous
+one. The last result has a small gradient. Chunks are disjoint, so each record is read by at most one stage, and every
+stage may spend all of epsilon. The printed noise uses the number of all records in place of that of a chunk. So the
+printed noise is too small by a factor of the number of stages (E8).
 """
 
 import math
@@ -21,19 +21,19 @@ from certified_unlearning.accounting.private.plan import Calibration, DisjointPl
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
-"""Limits on the steps of a stage, in case the analysis gives fewer or more; they do not affect privacy."""
+"""Limits on the number of steps of a stage, if the analysis gives fewer or more. They do not affect privacy."""
 
 
 class Stage(RunConstants):
-    """The constants of a stage: noisy descent on a chunk of the records.
+    """The constants of a stage, which is noisy descent on a chunk of the records.
 
     Attributes:
-        radius: Radius of the ball that weights are projected onto.
-        steps: Number of iterates, including the start; there is one noisy gradient less.
+        radius: Radius of the ball onto which weights are projected.
+        steps: Number of iterates, including the start. The number of noisy gradients is one less.
         step_size: Step size of descent.
-        sigma: Standard deviation of the noise per coordinate, on each mean gradient.
-        regulariser: Curvature of the term added to the loss around public weights.
-        mu: ``mu`` of the stage alone, as Gaussian differential privacy.
+        sigma: Standard deviation of the noise on each mean gradient, per coordinate.
+        regulariser: Curvature of the regularisers around public weights that are added to the loss.
+        mu: ``mu`` of Gaussian differential privacy of the stage alone.
     """
 
     radius: float = Field(gt=0)
@@ -46,16 +46,17 @@ class Stage(RunConstants):
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveRegularisation(DisjointPlan):
-    """Algorithm 7 with noisy descent inside.
+    """Algorithm 7, whose stages use noisy descent.
 
     Attributes:
-        stages: Runs of descent, each on its own chunk of equal size, with regularisers of ``lambda (2^t - 1)``.
-        strength: Strength ``lambda``.
-        unused: Number of records left over.
+        stages: Runs of descent, each on a chunk of equal size. Stage ``t`` has regularisers of total curvature
+            ``lambda (2^t - 1)``.
+        strength: Strength ``lambda`` of the first regulariser.
+        unused: Number of records that no stage reads.
 
     Raises:
-        ParameterError: There is no stage, their bounds or numbers of records differ, a ball is smaller than an earlier
-            one, or regularisers are not those of the algorithm.
+        ParameterError: There is no stage, the stages' bounds or numbers of records differ, a ball is smaller than an
+            earlier one, or the regularisers are not those of the algorithm.
     """
 
     name = "recursive-regularisation"
@@ -66,7 +67,7 @@ class RecursiveRegularisation(DisjointPlan):
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check that the stages fit each other."""
+        """Check that there is a stage, and that the stages fit each other."""
         require_positive(strength=self.strength)
         if not self.stages:
             raise ParameterError("recursive regularisation needs at least one stage, got none")
@@ -74,7 +75,8 @@ class RecursiveRegularisation(DisjointPlan):
             raise ParameterError("the stages must be of one problem, but for the radius")
         radii = [stage.problem.radius for stage in self.stages]
         if radii != sorted(radii):
-            # A stage pulls towards points of earlier balls, but its rounding is counted for points of its own ball.
+            # A stage's regularisers pull towards points of earlier balls, but rounding is counted for the stage's own
+            # ball.
             raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
@@ -83,17 +85,17 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Bounds of a chunk, in the first stage's ball."""
+        """Public bounds of a chunk's records, with the ball of the first stage."""
         return self.stages[0].problem
 
     @property
     def parts(self) -> tuple[NoisyDescent, ...]:
-        """The stages: each record is read by one of them."""
+        """The stages. Each record is read by at most one stage."""
         return self.stages
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of weights from those with exact noise, over all stages together."""
+        """Largest distance of weights from the weights with exact noise, summed over all stages."""
         return math.fsum(stage.displacement for stage in self.stages)
 
     @property
@@ -127,14 +129,15 @@ class RecursiveRegularisation(DisjointPlan):
         strength: float | None = None,
         steps: int | None = None,
     ) -> Self:
-        """Return the run whose every stage is (epsilon, delta)-private.
+        """Return the plan in which every stage is (epsilon, delta)-private.
 
         Args:
-            problem: Bounds of all records; its radius bounds the best weights' norm, which does not affect privacy.
+            problem: Public bounds of all records. The radius bounds the norm of the best weights, and does not affect
+                privacy.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            strength: Strength ``lambda``; None: Theorem 20's, corrected.
-            steps: Number of steps of every stage; None: Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
+            strength: Strength ``lambda``; None for that of Theorem 20, corrected.
+            steps: Number of steps of every stage; None for that of Lemma 21, within `FEWEST_STEPS` and `MOST_STEPS`.
 
         Raises:
             ParameterError: The loss is not convex, or there are fewer records than stages.
@@ -147,7 +150,7 @@ class RecursiveRegularisation(DisjointPlan):
             noise = max(1 / n, problem.features / (n * epsilon) ** 2)
             strength = problem.gradient_bound**2 / (smoothness * problem.radius**2) * noise
         require_positive(strength=strength)
-        # The rounding of the rows' norms must not cause an additional stage.
+        # Rounding in the rows' norms must not cause an additional stage.
         count = max(1, math.ceil(math.log2(smoothness / strength) - 1e-9))
         chunk = n // count
         if not chunk:
@@ -169,7 +172,7 @@ class RecursiveRegularisation(DisjointPlan):
 
 
 def _steps(problem: LinearProblem, regulariser: float, epsilon: float, delta: float) -> int:
-    """Return Lemma 21's steps of a stage, within limits."""
+    """Return the number of steps of a stage by Lemma 21, within the limits."""
     condition = (problem.smoothness + regulariser) / regulariser
     bound, pulled = problem.gradient_bound, 2 * problem.radius * regulariser
     noise = (problem.n * epsilon) ** 2 * (bound**2 + pulled**2)

@@ -1,14 +1,15 @@
-"""Noise on numbers that one record moves by a bounded amount: sensitivity, exact calibration, composition.
+"""Noise on values that one record moves by a bounded amount: sensitivity, exact calibration, composition.
 
-Source: Ullah (2024), chapters 1 to 3. Gaussian noise is calibrated exactly (Balle and Wang, 2018); the source has
-closed forms, some of which are too small. Releases with Gaussian noise compose exactly: together they are
-``mu``-Gaussian DP, where ``mu^2`` is the sum of their squared ``mu`` (Dong, Roth and Su, 2022), even if each depends on
-earlier ones. Results are on the safe side of rounding: a ``mu`` or a sigma is rounded up.
+Source: Ullah (2024), chapters 1 to 3. Gaussian noise is calibrated exactly (Balle and Wang, 2018). The source has
+closed forms, and some of them are too small. Releases with Gaussian noise compose exactly, even if each release depends
+on earlier ones: together they are ``mu``-Gaussian DP, where ``mu^2`` is the sum of the squared ``mu`` of all releases
+(Dong, Roth and Su, 2022). Every ``mu`` and every sigma is rounded up, which is the safe side.
 
-Every epsilon refers to a *relation*. Data sets are neighbours under ``replace-one`` (the source's relation) if they
-have the same number of records and differ in one: a record moves a sum by twice its bound. They are neighbours under
-``add-remove`` if one has one more record; then a record moves a sum by its bound, and the number ``n`` that sums are
-divided by is a public constant, the same for both. Never compare figures of the two relations without saying so.
+Every epsilon refers to a *relation*. Under ``replace-one``, the source's relation, data sets are neighbours if they
+have the same number of records and differ in one record. Then one record moves a sum by twice the bound on a summand.
+Under ``add-remove``, data sets are neighbours if one of them has one more record. Then one record moves a sum by the
+bound itself. There, the number ``n`` by which sums are divided is a public constant, which is the same for both data
+sets. A comparison of figures of the two relations must name the relations.
 """
 
 import math
@@ -21,34 +22,34 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 MOVES: dict[Relation, int] = {"replace-one": 2, "add-remove": 1}
-"""The effect of one record on a sum, in units of its bound."""
+"""The effect of one record on a sum, in units of the bound on a summand."""
 
 
 def mean_sensitivity(bound: float, *, n: int, relation: Relation) -> float:
-    """Return how far one record moves a mean of ``n`` vectors of norm at most ``bound``; rounded up."""
+    """Return how far one record moves a mean of ``n`` vectors of norm at most ``bound``, rounded up."""
     require_non_negative(bound=bound)
     require_count(least=1, n=n)
     return _moves(relation) * bound / n * OUTWARD
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Return ``z``, the least noise for one release in units of the sensitivity; exact except for rounding up.
+    """Return ``z``, the least noise for one release in units of the sensitivity, exact except for rounding up.
 
-    ``delta = Phi(-epsilon z + 1 / (2 z)) - e^epsilon Phi(-epsilon z - 1 / (2 z))``.
+    ``z`` solves ``delta = Phi(-epsilon z + 1 / (2 z)) - e^epsilon Phi(-epsilon z - 1 / (2 z))``.
 
     Raises:
-        ParameterError: ``epsilon`` is not above 0, or ``delta`` not strictly between 0 and 1.
+        ParameterError: ``epsilon`` is not above 0, or ``delta`` is not strictly between 0 and 1.
     """
     return 1 / mu_from_epsilon(epsilon, delta) * OUTWARD
 
 
 def mu_of(sensitivity: float, *, sigma: float, releases: int = 1) -> float:
-    """Return the ``mu`` of a number of releases with equal noise, each of which may depend on earlier ones; rounded up.
+    """Return the ``mu`` of releases with equal noise, rounded up. Each release may depend on earlier ones.
 
     Args:
         sensitivity: How far one record moves a release, in Euclidean norm.
         sigma: Standard deviation of the noise, per coordinate.
-        releases: Number of releases; 0 releases nothing.
+        releases: Number of releases, at least 0.
     """
     require_non_negative(sensitivity=sensitivity)
     require_positive(sigma=sigma)
@@ -57,12 +58,12 @@ def mu_of(sensitivity: float, *, sigma: float, releases: int = 1) -> float:
 
 
 def composed(mus: Iterable[float]) -> float:
-    """Return the ``mu`` of successive releases of the same records; rounded up."""
+    """Return the joint ``mu`` of successive releases of the same records, rounded up."""
     return math.hypot(*mus) * OUTWARD
 
 
 def sigma_for(sensitivity: float, *, epsilon: float, delta: float, releases: int = 1) -> float:
-    """Return the least noise with which a number of releases is (epsilon, delta)-private; rounded up."""
+    """Return the least noise with which a number of releases is (epsilon, delta)-private, rounded up."""
     require_positive(sensitivity=sensitivity)
     require_count(least=1, releases=releases)
     return noise_multiplier(epsilon, delta) * math.sqrt(releases) * sensitivity * OUTWARD**3

@@ -1,9 +1,9 @@
-"""Noisy descent on Poisson batches, DP-SGD: the usual alternative, by a numerical accountant.
+"""Noisy descent on Poisson batches (DP-SGD), the usual alternative, with a numerical accountant.
 
-Every record is in every step's batch with probability ``q``, independently; its gradient is clipped to ``C``, and the
-sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. This is a
-numerical bound. It assumes that batches are drawn in this way and stay secret, which a certificate states.
-dp-accounting is optional: the extra ``private`` installs it.
+Independently in every step, every record is in the batch with probability ``q``. Its gradient is clipped to norm ``C``,
+and noise of standard deviation ``z C`` is added to the sum. The library dp-accounting composes the privacy loss
+distribution, rounded up bin by bin. The result is a numerical bound. It assumes that batches are drawn in this way and
+stay secret, and a certificate states this assumption. dp-accounting is optional: the extra ``private`` installs it.
 """
 
 import functools
@@ -34,31 +34,32 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 LARGEST_MULTIPLIER = 1e4
-"""The largest noise that a search considers."""
+"""The largest noise multiplier that a search considers."""
 SEARCH_TOLERANCE = 1e-4
-"""Relative excess of noise at which a search may end."""
+"""A search may end when the relative excess of noise is at most this."""
 LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
-"""With less noise, more sums, or a larger mean loss, the accountant would take minutes and too much memory, for a
-meaningless epsilon."""
+"""Limits on the noise, the number of sums and the mean loss. Beyond these limits, the accountant would need minutes and
+too much memory to compute a meaningless epsilon."""
 MOST_NOISE = 1e12
-"""Larger noise counts as this much, because the accountant's own numbers would overflow."""
+"""The largest noise multiplier that is counted. With more noise, numbers of the accountant would overflow."""
 DRAWN = 2.0**-53
-"""A record is in a batch if a random multiple of this is below its share; shares count as rounded up to a multiple."""
+"""A record is in a batch if a random multiple of this is below the share. Shares are rounded up to a multiple."""
 ROUNDED = 2.0**-50
-"""Subtracted from delta for each sum, to cover the rounding of dp-accounting's Fourier transforms: 2^-55 was the most
-measured on up to 10^6 Gaussian sums of all records, whose distribution is known."""
+"""The amount that is subtracted from delta for each sum, to cover rounding in dp-accounting's Fourier transforms. The
+largest error that was measured is 2^-55, on up to 10^6 Gaussian sums of all records, whose distribution is known."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
-"""The search for a group's epsilon: number of rounds, when it ends, and the relative addition at the end."""
+"""The search for a group's epsilon: largest number of rounds, relative change at which it ends, relative addition to
+the result."""
 
 
 class NoisySums(NamedTuple):
     """Sums over Poisson batches with Gaussian noise.
 
     Attributes:
-        multiplier: Noise multiplier ``z``, in units of a record's bound, under both relations.
+        multiplier: Noise multiplier ``z``, in units of the bound on a record's summand, under both relations.
         share: Sampling probability ``q``; 1 for sums over all records.
-        times: Number of sums; for 0 nothing is published.
+        times: Number of sums; if it is 0, nothing is published.
     """
 
     multiplier: float
@@ -67,13 +68,13 @@ class NoisySums(NamedTuple):
 
     @property
     def drawn(self) -> float:
-        """The probability of a record in a batch as drawn by 53 random bits: ``q`` rounded up."""
+        """The probability that 53 random bits put a record into a batch: ``q``, rounded up."""
         return math.ceil(self.share / DRAWN) * DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledGuarantee(Guarantee):
-    """What noisy sums over Poisson batches guarantee together, numerically.
+    """The joint guarantee of noisy sums over Poisson batches, as a numerical bound.
 
     Attributes:
         sums: The published sums.
@@ -85,11 +86,11 @@ class SampledGuarantee(Guarantee):
     mu = None
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records; infinite if none is found.
+        """Return the epsilon of a group of records, or infinity if none is found.
 
-        For several records, this uses ``k`` successive changes of one record. Each is (x, delta_1)-private, so together
-        they are (k x, delta)-private if ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``. The least such ``x`` is
-        used.
+        Several records are ``k`` successive changes of one record. If each change is (x, delta_1)-private, all changes
+        together are (k x, delta)-private for ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``. The least such ``x``
+        is used.
 
         Args:
             delta: Strictly between 0 and 1.
@@ -103,7 +104,7 @@ class SampledGuarantee(Guarantee):
         one = self._of_one(delta)
         if records == 1:
             return one
-        # The search comes from below, so that it does not miss the least solution.
+        # The search starts below the least solution, so that it cannot miss it.
         for _ in range(_MOST_ROUNDS):
             if not records * one < LARGEST_EXPONENT:
                 return math.inf
@@ -125,7 +126,7 @@ class SampledGuarantee(Guarantee):
 
 
 def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
-    """Return the delta of one record that suffices for several, given the epsilon of one; rounded down."""
+    """Return the delta of one record that suffices for several, given the epsilon of one record; rounded down."""
     return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
@@ -165,20 +166,20 @@ class SampledPlan(PrivatePlan):
     @property
     @abstractmethod
     def sums(self) -> tuple[NoisySums, ...]:
-        """The sums that it publishes."""
+        """The sums that the learner publishes."""
 
     @property
     def guarantee(self) -> SampledGuarantee:
-        """What it guarantees, except with probability `failure`."""
+        """The guarantee of the plan, which may fail with probability `failure`."""
         return SampledGuarantee(sums=self.sums, relation=self.problem.relation)
 
     @property
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
         return failure(self.problem.features, self.steps)
 
     def epsilon(self, delta: float) -> float:
-        """Return the epsilon of one record, for the problem's relation; see `SampledGuarantee.epsilon` for errors."""
+        """Return the epsilon of one record under the problem's relation; see `SampledGuarantee.epsilon` for errors."""
         return self.guarantee.epsilon(delta)
 
 
@@ -187,9 +188,9 @@ class SampledSteps(RunConstants):
 
     Attributes:
         steps: Number of batches.
-        share: The probability of a record in a batch.
-        clip: The norm to which gradients of records are clipped.
-        sigma: Standard deviation of the noise per coordinate, on a batch's sum divided by its expected size.
+        share: Probability that a record is in a batch.
+        clip: Norm to which gradients of records are clipped.
+        sigma: Standard deviation, per coordinate, of the noise on a batch's sum divided by the expected batch size.
     """
 
     steps: int = Field(ge=1)
@@ -200,15 +201,15 @@ class SampledSteps(RunConstants):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledDescent(SampledPlan):
-    """DP-SGD.
+    """The plan of DP-SGD.
 
     Attributes:
-        problem: Bounds of the records; only the number of records and the bound on rows matter.
+        problem: Public bounds of the records. Only the number of records and the bound on rows have an effect.
         steps: Number of batches.
-        share: Probability ``q`` of a record in a batch.
+        share: Probability ``q`` that a record is in a batch.
         clip: Norm ``C`` to which gradients of records are clipped.
         multiplier: Noise multiplier ``z``: the noise of a batch's sum has standard deviation ``z C``.
-        step_size: Step size for the sum divided by ``q n``, a constant.
+        step_size: Step size for the sum divided by the constant ``q n``.
     """
 
     name = "sampled-descent"
@@ -247,7 +248,7 @@ class SampledDescent(SampledPlan):
 
     @property
     def sums(self) -> tuple[NoisySums]:
-        """What is published."""
+        """The noisy sums that are published."""
         return (NoisySums(multiplier=self.multiplier, share=self.share, times=self.steps),)
 
     @property
@@ -257,7 +258,7 @@ class SampledDescent(SampledPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """Its noise and its steps."""
+        """The noise and the number of steps of the plan."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size)
 
     @classmethod
@@ -283,15 +284,15 @@ class SampledDescent(SampledPlan):
         clip: float = 1.0,
         step_size: float,
     ) -> Self:
-        """Return the run with the least noise, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
+        """Return the (epsilon, delta)-private run with the least noise, up to a relative `SEARCH_TOLERANCE`.
 
         Args:
-            problem: Bounds of the records.
+            problem: Public bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
             steps: Number of batches.
-            share: Probability ``q`` of a record in a batch.
-            clip: Norm ``C`` that gradients are clipped to.
+            share: Probability ``q`` that a record is in a batch.
+            clip: Norm ``C`` to which gradients are clipped.
             step_size: Step size for the mean gradient.
 
         Raises:
@@ -303,7 +304,7 @@ class SampledDescent(SampledPlan):
         def enough(log_multiplier: float) -> bool:
             return replace(plan, multiplier=math.exp(log_multiplier)).epsilon(delta) <= epsilon
 
-        # The search goes from more noise to less, because with less noise the accountant takes longer.
+        # The search goes from more noise to less noise, because the accountant takes longer with less noise.
         high = _START
         while not enough(high):
             high += 2
@@ -319,13 +320,13 @@ class SampledDescent(SampledPlan):
 
 
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:
-    """Return the epsilon of a composed distribution; infinite if delta is at most what rounding may hide."""
+    """Return the epsilon of a composed distribution, or infinity if delta is not above the allowance for rounding."""
     left = delta - ROUNDED * sum(each.times for each in sums)
     return float(distribution.get_epsilon_for_delta(left)) if left > 0 else math.inf
 
 
 def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, interval: float = 1e-4) -> Any:
-    """Return dp-accounting's distribution of the privacy loss of several kinds of noisy sums of the same records.
+    """Return dp-accounting's privacy loss distribution for several kinds of noisy sums of the same records.
 
     Raises:
         ParameterError: There is no sum, or dp-accounting is not installed.
@@ -368,7 +369,7 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
 
 
 def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
-    """Return a bound on the mean privacy loss of a sum: the smaller of the bounds by convexity and by chi squared."""
+    """Return a bound on a sum's mean privacy loss: the smaller of the bounds by convexity and by chi squared."""
     square = (1 / multiplier) ** 2
     convex = share * MOVES[relation] ** 2 * square / 2
     if share == 1:
@@ -379,12 +380,12 @@ def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
 
 
 def require_dp_accounting() -> None:
-    """Raise `ParameterError`, which names the extra, unless dp-accounting is installed."""
+    """Raise a `ParameterError` that names the extra unless dp-accounting is installed."""
     _dp_accounting()
 
 
 def _dp_accounting() -> tuple[Any, Any]:
-    """Return dp-accounting's distributions and relations."""
+    """Return dp-accounting's module of distributions and its enumeration of relations."""
     try:
         from dp_accounting import NeighboringRelation
         from dp_accounting.pld import privacy_loss_distribution

@@ -1,11 +1,11 @@
-"""Private SpiderBoost on Poisson batches, as Theorem 42 has it, by a numerical accountant.
+"""Private SpiderBoost on Poisson batches, as in Theorem 42, with a numerical accountant.
 
-Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients use all records; differences use batches
+Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients use all records. Differences use batches
 that each record enters with probability ``b_2 / n``, independently in every step. Sums are divided by the constant
-``b_2``, whatever the size of the batch. The source does not give the constant ``c`` of the noise. Here it follows from
-epsilon by accounting: at (1, 1e-6), it is about 3.21 under ``replace-one``, the source's relation, and half of this
-under ``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical, and assumes that batches are drawn in this
-way and stay secret.
+``b_2`` for every size of the batch. The source does not give the constant ``c`` of the noise. Here the accountant
+computes ``c`` from epsilon and delta. For (1, 1e-6), it is about 3.21 under ``replace-one``, the source's relation, and
+half of this under ``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical. It assumes that batches are
+drawn in this way and stay secret.
 """
 
 import math
@@ -29,9 +29,9 @@ from certified_unlearning.accounting.private.spider import VarianceReduced, equi
 from certified_unlearning.errors import ParameterError
 
 _START, _STRIDE = 1.05, 0.15
-"""The multiple of the usual ``c`` at which a search starts, and its first step, in logarithms."""
+"""The multiple of the usual ``c`` at which a search starts, and the length of the first steps of its logarithm."""
 _SMALLEST = 1e-9
-"""In a search, smaller epsilons count as this share of the target."""
+"""The least epsilon in a search, as a share of the target. Smaller epsilons count as this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,14 @@ class SampledSpider(VarianceReduced, SampledPlan):
     """Algorithm 5 with gradients of all records and differences of Poisson batches.
 
     Attributes:
-        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        problem: Public bounds of the records. The radius is not used, so the loss must have a bounded slope.
         steps: Number ``T`` of noisy releases, at steps 0 to ``T - 1``.
-        period: Period ``q``: every ``q``-th release is a gradient, the others are differences.
-        batch: Expected size ``b_2`` of a batch; sums are divided by it.
+        period: Period ``q``. Every ``q``-th release is a gradient, and the others are differences.
+        batch: Expected size ``b_2`` of a batch, by which sums are divided.
         step_size: Step size ``eta``.
         sigma_gradient: Standard deviation ``sigma_1`` of a mean gradient's noise, per coordinate.
-        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, in units of the distance between its
-            points.
+        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, divided by the distance between the
+            two points of the difference.
 
     Raises:
         ParameterError: The loss has no bound on its slope.
@@ -80,17 +80,17 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
     @property
     def share(self) -> float:
-        """``b_2 / n``, the probability of a record in a batch."""
+        """``b_2 / n``, the probability that a record is in a batch."""
         return self.batch / self.problem.n
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``, including the error of sampling."""
+        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``, the mean squared error of a difference, including that of sampling."""
         return self.problem.smoothness**2 / self.batch + self.problem.features * self.sigma_difference**2
 
     @property
     def sums(self) -> tuple[NoisySums, NoisySums]:
-        """The published sums, in units of a record's largest effect on a sum, including its share of rounding."""
+        """The published sums, in units of the largest effect of a record on a sum, which includes rounding."""
         moves = MOVES[self.problem.relation]
         gradient = self.moved(self.gradient_bound, self.problem.n) / moves
         difference = self.moved(self.problem.smoothness, self.batch) / moves
@@ -110,18 +110,18 @@ class SampledSpider(VarianceReduced, SampledPlan):
         steps: int | None = None,
         batch: int | None = None,
     ) -> "SampledSpider":
-        """Return the run with the least ``c``, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
+        """Return the (epsilon, delta)-private run with the least ``c``, up to a relative `SEARCH_TOLERANCE`.
 
-        The period is the longest that Lemma 15 allows for this noise, ``H^2 / tau_2^2``; the source's formula for it
-        assumes less noise than there is.
+        The period is the longest that Lemma 15 allows for this noise, ``H^2 / tau_2^2``. The source's formula for the
+        period assumes less noise than the run needs.
 
         Args:
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Gap ``L_0``; it does not affect privacy.
-            steps: Number of steps ``T``; None: Theorem 42's.
-            batch: Batch size ``b_2``; None: Theorem 42's.
+            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            steps: Number of steps ``T``; None for that of Theorem 42.
+            batch: Batch size ``b_2``; None for that of Theorem 42.
 
         Raises:
             ParameterError: The package dp-accounting is not installed.
@@ -154,8 +154,8 @@ class SampledSpider(VarianceReduced, SampledPlan):
             # With much noise and a large delta, epsilon is 0.
             return math.log(max(with_constant(log_c).epsilon(delta) / epsilon, _SMALLEST))
 
-        # The search starts near the noise of full batches and goes from more noise to less, because with less noise the
-        # accountant takes longer.
+        # The search starts near the noise of full batches. It goes from more noise to less noise, because the
+        # accountant takes longer with less noise.
         usual = equivalent_constant(epsilon, delta) * MOVES[problem.relation] / 2
         high = math.log(usual * _START)
         above = excess(high)
@@ -168,7 +168,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
         while (below := excess(low)) <= 0:
             low, high, above = low - _STRIDE, low, below
         while high - low > SEARCH_TOLERANCE:
-            # Epsilon is nearly a power of c, except for jumps at changes of the period, for which bisection is needed.
+            # Epsilon is nearly a power of c, except for jumps where the period changes, which need bisection.
             guess = low + (high - low) * below / (below - above)
             points = guess + SEARCH_TOLERANCE / 2, guess - SEARCH_TOLERANCE / 2, (low + high) / 2
             for point in points:
@@ -182,12 +182,12 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
 
 def _theorem_41(batch: int, steps: int, n: int) -> float:
-    """Return ``max{1 / b, sqrt(T) / n}``."""
+    """Return ``max{1 / b, sqrt(T) / n}``, the factor of Theorem 41's noise."""
     return max(1 / batch, math.sqrt(steps) / n)
 
 
 def _with_constant(given: SampledSpider, scale: float) -> SampledSpider:
-    """Return the plan with noise ``c sqrt(log(1 / delta)) / epsilon``, and the period that it allows."""
+    """Return the plan for the scale ``c sqrt(log(1 / delta)) / epsilon`` of noise, with the longest allowed period."""
     n, steps, smoothness = given.problem.n, given.steps, given.problem.smoothness
     noisy = replace(given, sigma_difference=scale * smoothness * _theorem_41(given.batch, steps, n))
     period = max(1, min(steps, math.floor(smoothness**2 / noisy.difference_error)))

@@ -1,9 +1,10 @@
-"""Learners whose model is selected on separate records: a search for the radius, and boosting of confidence.
+"""Learners that select a model on separate records: a search for the radius, and boosting of confidence.
 
 Source: Ullah (2024), Algorithms 4 and 15, corrected. Records are split by position, never by value, so learning and
-selecting read disjoint records. Therefore the whole is as private as the less private part, and each part may use all
-of epsilon (the source splits it). The runs of a search read the same records and compose; those of boosting do not.
-Losses are clipped at a public bound, so a selection is purely private for any candidates.
+selecting read disjoint records. Therefore the result is as private as the less private of the two parts, and each part
+may use all of epsilon. (The source splits epsilon.) The runs of a search read the same records, so their guarantees
+compose. The runs of boosting read disjoint records. Losses are clipped at a public bound, so a selection is purely
+private for any candidates.
 """
 
 from abc import abstractmethod
@@ -27,14 +28,14 @@ from certified_unlearning.accounting.private.selections import (
 from certified_unlearning.errors import ParameterError
 
 Planner = Callable[[LinearProblem, int], Learner]
-"""Function that plans a run of a learner on a problem, given the number of runs that share epsilon and delta."""
+"""A function that plans a run of a learner on a problem, given the number of runs that share epsilon and delta."""
 
 
 class Selection(PrivatePlan):
-    """Runs of a learner; one of their models is selected on records that no run learned from.
+    """Runs of a learner, and the selection of one of their models on records that no run learned from.
 
     Attributes:
-        stated: The constant of a certificate that belongs to this selection alone.
+        stated: Name of the constant in a certificate that only this kind of selection has.
     """
 
     words = replace(
@@ -46,34 +47,34 @@ class Selection(PrivatePlan):
     epsilon: float
 
     if TYPE_CHECKING:
-        # Has the same meaning as in the base class.
+        # For type checking only, as in the base class.
         @property
         def learners(self) -> tuple[Learner, ...]:
-            """The runs; for boosting, only one, because all of its runs are equal."""
+            """The runs. Boosting has only one here, because all runs of boosting are equal."""
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """The runs, in the form that a certificate states."""
+        """The runs that a certificate states."""
         return tuple(part for each in self.learners for part in each.parts)
 
     @property
     @abstractmethod
     def read(self) -> int:
-        """Number of records that all runs together learn from."""
+        """Number of records from which all runs together learn."""
 
     @property
     def mechanism(self) -> str:
-        """Name of how its runs learn."""
+        """Name of the way in which the runs learn."""
         return self.learners[0].name
 
     @property
     def problem(self) -> LinearProblem:
-        """The bounds of the records of the first run."""
+        """Public bounds of the records of the first run."""
         return self.learners[0].problem
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the weights of a run from those with exact noise."""
+        """Largest distance of a run's weights from the weights with exact noise."""
         return max(each.noise_resolution for each in self.learners)
 
     @property
@@ -82,7 +83,7 @@ class Selection(PrivatePlan):
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return what a certificate holds of the selection; see the base class."""
+        """Return the constants of the selection that a certificate contains, with the arguments of the base class."""
         return replace(
             super().constants(features=features, row_norm=row_norm),
             n=self.read + self.validated,
@@ -92,19 +93,19 @@ class Selection(PrivatePlan):
 
 @dataclass(frozen=True, kw_only=True)
 class GridSearch(Selection):
-    """Algorithm 4: a run for each of several radii on one half of the records; the best is selected on the other half.
+    """Algorithm 4: a run for each of several radii on one half of the records, and a selection on the other half.
 
-    Weights of zero are a candidate, too, with their measured loss; the source gives them a constant score far above
-    their loss, so its search may return a worse model.
+    Weights of zero are a candidate, too, with their measured loss. The source gives them a constant score far above
+    their loss, so the source's search may return a worse model.
 
     Attributes:
-        learners: The runs, on the first records.
-        validated: Number of records on which candidates are measured: the remaining ones.
+        learners: The runs, which learn from the first records.
+        validated: Number of the remaining records, on which candidates are measured.
         epsilon: Pure epsilon of the selection.
-        beta: Probability that the selection misses its bound; it does not affect privacy.
+        beta: Probability that the selection misses its bound, which does not affect privacy.
 
     Raises:
-        ParameterError: There is no run, or runs do not use the same records.
+        ParameterError: There is no run, or the runs' bounds differ in more than the radius.
     """
 
     selection = "grid search"
@@ -127,42 +128,42 @@ class GridSearch(Selection):
 
     @property
     def read(self) -> int:
-        """Number of records of the first half, which all runs learn from."""
+        """Number of records of the first half, from which all runs learn."""
         return self.problem.n
 
     @property
     def largest_losses(self) -> tuple[float, ...]:
-        """The bounds at which each candidate's losses are clipped, starting with those of zero weights."""
+        """The bound at which losses are clipped, for each candidate. The first candidate has weights of zero."""
         return (self.problem.loss.at_zero**2, *(clipped_at(each, len(self.learners)) for each in self.learners))
 
     @property
     def sensitivities(self) -> tuple[float, ...]:
-        """How far one record moves each candidate's mean loss."""
+        """How far one record moves the mean loss, for each candidate."""
         relation = self.problem.relation
         return tuple(mean_score_sensitivity(each, n=self.validated, relation=relation) for each in self.largest_losses)
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, except with probability `failure`."""
+        """The guarantee of the search, which may fail with probability `failure`."""
         return PrivateGuarantee(mu=composed(each.mu for each in self.learners), selection_epsilon=self.epsilon)
 
     @property
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
         return sum(each.failure for each in self.learners) + (len(self.learners) + 1) * DRAWN_FAILURE
 
     @classmethod
     def plan(
         cls, problem: LinearProblem, radii: Sequence[float], planner: Planner, *, epsilon: float, beta: float = 0.05
     ) -> Self:
-        """Return the search that spends all of its epsilon on both halves.
+        """Return the search that spends all of epsilon on each half of the records.
 
         Args:
-            problem: Bounds of all records; the radius is not used.
+            problem: Public bounds of all records. The radius is not used.
             radii: Public radii, such as a unit times powers of 2.
-            planner: Plans a run for the same epsilon, and a delta.
+            planner: Function that plans a run for the same epsilon, and a delta.
             epsilon: Epsilon of the selection.
-            beta: As for the class.
+            beta: Probability that the selection misses its bound.
         """
         require_count(least=2, n=problem.n)
         learned = problem.n // 2
@@ -182,10 +183,10 @@ class GridSearch(Selection):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosting(Selection):
-    """Algorithm 15: a run on each of several chunks; the one with the least noisy loss is selected.
+    """Algorithm 15: a run on each of several chunks, and a selection by the least noisy loss.
 
     Attributes:
-        learner: A run on one chunk; all runs are equal.
+        learner: The run on one chunk. All runs are equal.
         chunks: Number of runs, ``m``.
         validated: Number of records of the last chunk, on which candidates are measured.
         epsilon: Pure epsilon of the selection.
@@ -215,7 +216,7 @@ class Boosting(Selection):
 
     @property
     def largest_loss(self) -> float:
-        """The bound at which losses are clipped."""
+        """The public bound at which losses are clipped."""
         return clipped_at(self.learner, self.chunks)
 
     @property
@@ -226,21 +227,21 @@ class Boosting(Selection):
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, except with probability `failure`."""
+        """The guarantee of boosting, which may fail with probability `failure`."""
         return PrivateGuarantee(mu=self.learner.mu, selection_epsilon=self.epsilon)
 
     @property
     def failure(self) -> float:
-        """Probability of an event on which nothing is guaranteed."""
+        """Largest probability of an event on which the guarantee fails."""
         return self.chunks * (self.learner.failure + NOISY_FAILURE)
 
     @classmethod
     def plan(cls, problem: LinearProblem, planner: Planner, *, epsilon: float, beta: float = 0.05) -> Self:
-        """Return the boosted learner that spends all of its epsilon on every chunk.
+        """Return the boosted learner that spends all of epsilon on every chunk.
 
         Args:
-            problem: Bounds of all records.
-            planner: Plans a run for the same epsilon, and a delta.
+            problem: Public bounds of all records.
+            planner: Function that plans a run for the same epsilon, and a delta.
             epsilon: Epsilon of the selection.
             beta: Target probability of a bad model, which determines the number of chunks.
 
@@ -274,7 +275,7 @@ SELECTIONS: dict[str, type[Selection]] = {kind.selection: kind for kind in (Grid
 
 
 def learner_of(constants: PlanConstants) -> PrivateLearner:
-    """Return the plan of a learner, or of a selection from its runs; see `PrivatePlan.from_constants` for errors."""
+    """Return the plan of a learner or of a selection; raises the errors of `PrivatePlan.from_constants`."""
     learner = LEARNERS.get(constants.mechanism)
     if learner is None:
         raise ParameterError(f"{constants.mechanism} is none of {', '.join(LEARNERS)}")
@@ -284,7 +285,8 @@ def learner_of(constants: PlanConstants) -> PrivateLearner:
 def clipped_at(learner: Learner, candidates: int) -> float:
     """Return the public bound at which losses of a run's model are clipped.
 
-    Weights of descent stay in the ball, so nothing is clipped; weights with noise rarely reach this bound.
+    Weights of descent stay in the ball, so clipping changes none of their losses. Losses of weights with noise rarely
+    reach this bound.
 
     Args:
         learner: The run.

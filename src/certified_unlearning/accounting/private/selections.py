@@ -1,14 +1,14 @@
-"""Selections by a score: the exponential mechanism, its form for scores of unequal sensitivity, noisy minima.
+"""Selections by a score: the exponential mechanism, its form for unequal sensitivities, and noisy minima.
 
 Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected. Theorem 5 prints a wrong sign and a wrong
-factor, Algorithm 4 passes bounds on losses as sensitivities of means, and Algorithm 15 puts them under a root in its
-scale. `generalised_probabilities` implements what Theorem 34 only cites.
+factor. Algorithm 4 passes bounds on losses as sensitivities of means, and the scale of Algorithm 15 has them under a
+root. `generalised_probabilities` implements the mechanism that Theorem 34 only cites.
 
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
-its computed value moves by ``s`` plus twice its rounding, which `mean_score_sensitivity` adds. The few operations on
-scores round by at most a few ``n u`` sensitivities. `SELECTION_SHARE` of epsilon is reserved for this, which is enough
-for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, and a noisy minimum with numbers of
-53 bits; the resulting error is counted in delta.
+the computed mean moves by ``s`` plus twice its rounding error. `mean_score_sensitivity` includes this. The few
+operations on scores have errors of at most a few ``n u`` sensitivities. `SELECTION_SHARE` of epsilon is reserved for
+these errors, which is enough for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, and a
+noisy minimum uses random numbers of 53 bits. The resulting error is counted in delta.
 """
 
 import math
@@ -25,25 +25,26 @@ from certified_unlearning.vocabulary import Relation
 
 Array = npt.NDArray[np.float64]
 SELECTION_SHARE = 1e-6
-"""Share of a selection's epsilon that the rounding of scores may take."""
+"""Share of a selection's epsilon that is reserved for the rounding of scores."""
 DRAWN_BITS = 512
-"""Random bits of a selection by probabilities."""
+"""Number of random bits for a selection by probabilities."""
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
 """Largest total variation between the drawn distribution and the probabilities, for each candidate."""
 NOISY_FAILURE = 2.0**-49
-"""The same for a noisy minimum."""
+"""Largest total variation by the random numbers of a noisy minimum, for each candidate."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
-    """Return, rounded up, how far one record can move the mean of ``n`` losses that each lie in [0, ``largest``].
+    """Return how far one record can move the mean of ``n`` losses that are all in [0, ``largest``], rounded up.
 
-    Under ``replace-one``, a loss in [0, Delta] moves by at most Delta, not by twice as much, so the result is ``Delta /
-    n``.
+    Even under ``replace-one``, a loss in [0, Delta] moves by at most Delta, not by twice as much. So the result is
+    ``Delta / n``, plus rounding.
 
     Args:
         largest: Bound ``Delta`` to which losses were clipped.
         n: Number of records.
-        relation: Only checked: adding a loss moves a sum by as much as changing one.
+        relation: Neighbouring relation. It is only checked, because adding a loss moves a sum by as much as changing
+            one.
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD
@@ -52,10 +53,10 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
 def generalised_scores(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> Array:
-    """Return the scores of Theorem 34, each of sensitivity 1; the lowest score is best.
+    """Return the scores of Theorem 34, each of sensitivity 1. The lowest score is the best.
 
-    ``s_i = max_j max(0, ((q_i + t g_i) - (q_j + t g_j)) / (g_i + g_j))`` with ``t = 2 log(N / beta) / epsilon``. They
-    move by at most 1 if every ``q_i`` moves by at most ``g_i``.
+    The scores are ``s_i = max_j max(0, ((q_i + t g_i) - (q_j + t g_j)) / (g_i + g_j))`` with ``t = 2 log(N / beta) /
+    epsilon``. They move by at most 1 if every ``q_i`` moves by at most ``g_i``.
 
     Args:
         losses: Losses ``q_i`` to minimise.
@@ -85,7 +86,10 @@ def generalised_scores(
 def generalised_probabilities(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> Array:
-    """Return probabilities ``~ exp(-epsilon s_i / 2)`` of `generalised_scores`; arguments and errors are the same."""
+    """Return probabilities proportional to ``exp(-epsilon s_i / 2)`` for the ``s_i`` of `generalised_scores`.
+
+    The arguments and errors are those of `generalised_scores`.
+    """
     return softmax(-generalised_scores(losses, sensitivities, epsilon=epsilon, beta=beta), epsilon)
 
 
@@ -97,18 +101,18 @@ def laplace_scale(sensitivity: float, epsilon: float) -> float:
 
 
 def noisy_minimum_scale(sensitivity: float, epsilon: float) -> float:
-    """Return the scale of Laplace noise if only the *index* of the least score is published: ``2 Delta / epsilon``."""
+    """Return the scale of Laplace noise, ``2 Delta / epsilon``, if only the *index* of the least score is published."""
     return 2 * laplace_scale(sensitivity, epsilon)
 
 
 def boosting_chunks(beta: float) -> int:
-    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``: with probability ``1 - beta``, one of ``m`` runs is good."""
+    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``. With probability ``1 - beta``, one of ``m`` runs is good."""
     require_probability(beta=beta)
     return math.ceil(math.log(4 / beta, 4))
 
 
 def softmax(exponents: Array, epsilon: float) -> Array:
-    """Return probabilities ``~ exp(epsilon x / 2)``; `SELECTION_SHARE` of epsilon is reserved.
+    """Return probabilities proportional to ``exp(epsilon x / 2)``, with `SELECTION_SHARE` of epsilon kept in reserve.
 
     Raises:
         ParameterError: There is no candidate.

@@ -1,14 +1,14 @@
-"""Private SpiderBoost: stationary points of losses that need not be convex, on full batches, exactly accounted.
+"""Private SpiderBoost: stationary points of losses that need not be convex, on full batches, with exact accounting.
 
-Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals it uses a noisy mean
-gradient, and in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference
-is at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing depends on sampling;
-resets and differences each get half of ``mu^2`` (derived). With Poisson batches (`sampled_spider`) the same formulas
-need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's constant is
-`equivalent_constant`.
+Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals, SpiderBoost uses a
+noisy mean gradient. In between, it uses noisy mean *differences* of gradients, whose noise shrinks with the step: a
+record's difference is at most ``min(H |w_t - w_(t-1)|, 2 G)``, and the weights are already public. On full batches, the
+guarantee does not depend on sampling. Gradients and differences each get half of ``mu^2`` (derived). With Poisson
+batches (`sampled_spider`), the formulas have a constant ``c`` that the source does not specify: 1.61 for add-remove and
+twice as large for replace-one. With full batches, it is `equivalent_constant`.
 
-Its error falls faster than that of plain noisy descent, ``(sqrt(d) / (n epsilon))^(2/3)`` against a power of 1/2; by
-the explicit bounds, this is visible only from a few hundred million records on.
+The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the power of 1/2 of plain noisy descent. By the
+explicit bounds, the advantage begins only at a few hundred million records.
 """
 
 import math
@@ -53,10 +53,11 @@ SHARE_OF_ROUNDING = paid_rounding(
 
 
 class StationaryPlan(PrivatePlan):
-    """A plan for stationary points: weights have no ball, so the loss must have a bounded slope.
+    """A plan for stationary points. Weights are not projected onto a ball, so the loss must have a bounded slope.
 
-    A record's gradient has norm at most ``G``, and its difference between two points has norm at most ``min(H |w - w'|,
-    2 G)``. The rounding of gradients may take a share of each sensitivity; runs enforce this.
+    A record's gradient has norm at most ``G``. The difference of its gradients at two points has norm at most ``min(H
+    |w
+    - w'|, 2 G)``. The rounding of gradients may use a share of each sensitivity, which runs enforce.
     """
 
     problem: LinearProblem
@@ -68,29 +69,30 @@ class StationaryPlan(PrivatePlan):
 
     @property
     def gradient_bound(self) -> float:
-        """``G``: the largest norm of a record's gradient, anywhere."""
+        """``G``, the largest norm of a record's gradient at any weights."""
         return self.problem.steepest
 
     @property
     def farthest(self) -> float:
-        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
+        """``2 G / H``. The gradients at points farther apart still differ by at most ``2 G``."""
         return 2 * self.gradient_bound / self.problem.smoothness
 
     def moved(self, bound: float, records: int) -> float:
-        """Return how far one record moves a computed mean; rounding adds at most its share."""
+        """Return how far one record moves a computed mean, including the share that is reserved for rounding."""
         exact = mean_sensitivity(bound, n=records, relation=self.problem.relation)
         return exact * (1 + ROUNDING_SHARE) * OUTWARD
 
 
 class SpiderConstants(RunConstants):
-    """The constants of SpiderBoost, whose gradients all use all records.
+    """The constants of SpiderBoost, in which every gradient uses all records.
 
     Attributes:
         gradients: Number of noisy mean gradients.
         differences: Number of noisy mean differences of gradients.
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
         sigma_gradient: Standard deviation of a gradient's noise, per coordinate.
-        sigma_difference: Standard deviation of a difference's noise, in units of the distance between its points.
+        sigma_difference: Standard deviation of a difference's noise, divided by the distance between the two points of
+            the difference.
     """
 
     gradients: int = Field(ge=1)
@@ -101,7 +103,7 @@ class SpiderConstants(RunConstants):
 
 
 class VarianceReduced(StationaryPlan):
-    """Common parts of the plans with full and sampled batches: which releases are gradients, and Lemma 15's bound.
+    """What the plans with full and with sampled batches share: which releases are gradients, and Lemma 15's bound.
 
     Attributes:
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
@@ -136,21 +138,23 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def gradient_error(self) -> float:
-        """``tau_1^2 = d sigma_1^2``: mean squared error of a noisy gradient."""
+        """``tau_1^2 = d sigma_1^2``, the mean squared error of a noisy gradient."""
         return self.problem.features * self.sigma_gradient**2
 
     @property
     @abstractmethod
     def difference_error(self) -> float:
-        """``tau_2^2``: mean squared error of a noisy difference, per squared distance of its points."""
+        """``tau_2^2``, the mean squared error of a noisy difference per squared distance of its two points."""
 
     def stationarity_bound(self, gap: float) -> float:
-        """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
+        """Return a bound on the root mean square of the gradient's norm at the model, by Lemma 15 with its constants.
 
-        ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
+        The bound is ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``, and
+        infinite
+        otherwise.
 
         Args:
-            gap: Bound ``L_0`` on the excess of the loss at 0 over its minimum.
+            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum.
         """
         smoothness = self.problem.smoothness
         rounding = 1 + 1e-9
@@ -162,12 +166,12 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the noisiest release from one with exact noise."""
+        """Largest distance of the noisiest release from the release with exact noise."""
         return self.resolution(max(self.sigma_gradient, self.farthest * self.sigma_difference))
 
     @property
     def calibration(self) -> Calibration:
-        """Its first noise, its steps and the gradient's size, if the loss can fall by at most its value at 0."""
+        """The first noise, the number of steps, and a bound on the gradient for a loss that can fall to 0 at most."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 
@@ -197,13 +201,13 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
     """Algorithm 5 on full batches.
 
     Attributes:
-        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        problem: Public bounds of the records. The radius is not used, so the loss must have a bounded slope.
         steps: Number ``T`` of noisy releases, at steps 0 to ``T - 1``.
-        period: Period ``q``: every ``q``-th release is a gradient, the others are differences.
+        period: Period ``q``. Every ``q``-th release is a gradient, and the others are differences.
         step_size: Step size ``eta``.
         sigma_gradient: Standard deviation ``sigma_1`` of a mean gradient's noise, per coordinate.
-        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, in units of the distance between its
-            points.
+        sigma_difference: Standard deviation ``sigma_2`` of a difference's noise, divided by the distance between the
+            two points of the difference.
 
     Raises:
         ParameterError: The loss has no bound on its slope.
@@ -228,7 +232,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def mu(self) -> float:
-        """``mu`` of all releases together; it allows a share of each for rounding, which runs enforce."""
+        """``mu`` of all releases together, including a share of each sensitivity for rounding, which runs enforce."""
         gradient = self.moved(self.gradient_bound, self.problem.n)
         difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
@@ -245,21 +249,21 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = d sigma_2^2``: mean squared error of a noisy difference, per squared distance of its points."""
+        """``tau_2^2 = d sigma_2^2``, the mean squared error of a difference per squared distance of its points."""
         return self.problem.features * self.sigma_difference**2
 
     @classmethod
     def plan(
         cls, problem: LinearProblem, *, epsilon: float, delta: float, gap: float, steps: int | None = None
     ) -> "SpiderBoost":
-        """Return the run that is (epsilon, delta)-private, with the period that its own noise allows.
+        """Return the (epsilon, delta)-private run with the longest period that its noise allows.
 
         Args:
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Gap ``L_0``; it does not affect privacy.
-            steps: Number of steps ``T``; None: Theorem 42's.
+            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            steps: Number of steps ``T``; None for that of Theorem 42.
         """
         smoothness = problem.smoothness
         given = cls(
@@ -276,8 +280,8 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
                 delta=delta,
             ).steps
         given = replace(given, steps=steps)
-        # Longer periods have more differences, and therefore more noise on each, so exactly the periods up to some
-        # length are allowed.
+        # A longer period has more differences, and therefore more noise on each. So there is a longest allowed period,
+        # and all shorter periods are allowed, too.
         period, too_long = 1, steps + 1
         while too_long - period > 1:
             middle = (period + too_long) // 2
@@ -290,13 +294,13 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
 @dataclass(frozen=True)
 class Theorem42:
-    """Parameters of Theorem 42, for Poisson batches, with E21 corrected.
+    """The parameters of Theorem 42, for Poisson batches, with erratum E21 corrected.
 
     Attributes:
         steps: Number of steps ``T``.
         batch_size: Batch size ``b_2`` of differences.
         period: Period ``q``.
-        rate: The claimed rate's two terms, without constants.
+        rate: The two terms of the claimed rate, without constants.
     """
 
     steps: int
@@ -308,7 +312,7 @@ class Theorem42:
 def theorem_42(
     *, n: int, dimension: int, lipschitz: float, smoothness: float, gap: float, epsilon: float, delta: float
 ) -> Theorem42:
-    """Return the parameters of Theorem 42; as in its proof, the period has no factor ``H^2``."""
+    """Return the parameters of Theorem 42. As in the theorem's proof, the period has no factor ``H^2``."""
     require_count(least=1, n=n, dimension=dimension)
     require_positive(lipschitz=lipschitz, smoothness=smoothness, gap=gap, epsilon=epsilon)
     require_probability(delta=delta)
@@ -326,12 +330,12 @@ def theorem_42(
 
 
 def equivalent_constant(epsilon: float, delta: float) -> float:
-    """Return ``c`` of Theorem 41 for full batches under replace-one: ``2 sqrt(2) z epsilon / sqrt(log(1/delta))``."""
+    """Return Theorem 41's ``c`` for full batches under replace-one, ``2 sqrt(2) z epsilon / sqrt(log(1/delta))``."""
     return 2 * math.sqrt(2) * noise_multiplier(epsilon, delta) * epsilon / math.sqrt(math.log(1 / delta))
 
 
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:
-    """Return the plan with another period, and half of ``mu^2`` each for gradients and differences."""
+    """Return the plan with this period. Gradients and differences each get half of ``mu^2``."""
     plan = replace(given, period=period)
     half = mu_from_epsilon(epsilon, delta) / (math.sqrt(2) if plan.differences else 1) / OUTWARD**3
     records = plan.problem.n

@@ -1,17 +1,19 @@
-"""Private labels of one trained model: noise by smooth sensitivity, or a noisy test of stability.
+"""Private labels of one trained model, by noise with smooth sensitivity or by a noisy test of stability.
 
-A *radius* is a whole number that one record changes by at most one. If it is above 0, all neighbours have the same
-label. The certified radius of a prediction is such a radius under the rules of `mechanisms.certified_sgd.releases`.
-With a radius ``k``, ``S = exp(-beta k)`` is at least the smooth sensitivity of a label of 0 or 1, and ``S`` is itself
-smooth: one record changes it by at most the factor ``e^beta``.
+A *radius* is a whole number that one record changes by at most one. If the radius is above 0, all neighbours have the
+same label. The certified radius of a prediction is such a radius under the rules of
+`mechanisms.certified_sgd.releases`.
+For a radius ``k``, ``S = exp(-beta k)`` is at least the smooth sensitivity of a label of 0 or 1. ``S`` is smooth, too:
+one record changes ``S`` by at most the factor ``e^beta``.
 
 Source: Nissim, Raskhodnikova and Smith (2007), *Smooth Sensitivity and Sampling in Private Data Analysis*, for the
-noise; the test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels
-unchanged, which is not private: whether a label is certified depends on the records.
+noise. The test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels
+unchanged, which is not private, because the records determine whether a label is certified.
 
-Instead of noise, its outcome is drawn: the label, or not. So the distribution is one probability per radius, a float64
-that is sampled exactly, and `delta_of` computes its delta with exact fractions. Nothing is assumed about the rounding
-of logarithms, exponentials or arcs.
+The noise is not drawn itself. Only its outcome is drawn, which is whether the label is published as predicted. So each
+radius has one probability, a float64 number that is sampled exactly. `delta_of` computes the resulting delta with exact
+fractions. So nothing is assumed about the rounding of the logarithms, exponentials and arcs from which the
+probabilities are computed.
 """
 
 import math
@@ -30,11 +32,11 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 LabelRule = Literal["cauchy", "laplace", "stable"]
-"""``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 or 1; ``stable``: the label, or none."""
+"""``cauchy`` and ``laplace`` add noise by smooth sensitivity to a label of 0 or 1; ``stable`` publishes it or none."""
 LARGEST_EXPONENT = 700.0
-"""Above this, exponentials overflow or vanish."""
+"""The largest exponent. Exponentials of larger numbers overflow or vanish."""
 LEAST_EPSILON = 1e-100
-"""Below this, scales of noise overflow."""
+"""The least epsilon. With a smaller epsilon, scales of noise overflow."""
 Law = Mapping[Hashable, Fraction]
 
 
@@ -46,7 +48,7 @@ class LabelLaw:
         rule: Name of the rule.
         epsilon: Epsilon of one label.
         delta: Delta of one label.
-        kept: The exact probabilities by radius, from 0 on; larger radii count as the last.
+        kept: The exact probabilities for the radii 0, 1, ... Larger radii have the last probability.
     """
 
     rule: LabelRule
@@ -61,10 +63,10 @@ class LabelLaw:
 
 
 def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
-    """Return ``beta``: ``epsilon / 6`` for Cauchy noise, ``epsilon / (2 log(2 / delta))`` for Laplace's; rounded down.
+    """Return ``beta``, rounded down: ``epsilon / 6`` for Cauchy, ``epsilon / (2 log(2 / delta))`` for Laplace noise.
 
     Raises:
-        ParameterError: The rule is neither of these.
+        ParameterError: The rule is neither ``cauchy`` nor ``laplace``.
     """
     _require(rule, epsilon, delta)
     if rule == "cauchy":
@@ -75,11 +77,11 @@ def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
 
 
 def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
-    """Return ``exp(-beta k)``, which no smooth sensitivity of a label with radius ``k`` exceeds; rounded up.
+    """Return ``exp(-beta k)``, rounded up, a bound on the smooth sensitivity of a label with radius ``k``.
 
-    ``exp(-beta (k + 1))`` would be wrong: at radius 0 a neighbour may have the other label, which is a sensitivity of
-    1. Twice the exponent would be wrong, too: a box of ``k`` additions and ``k`` removals does not cover ``2 k`` of
-    either.
+    ``exp(-beta (k + 1))`` would be wrong: at radius 0, a neighbour may have the other label, so the sensitivity is 1.
+    Twice the exponent would be wrong, too: a box that covers ``k`` additions and ``k`` removals covers neither ``2 k``
+    additions nor ``2 k`` removals.
     """
     require_count(least=0, radius=radius)
     require_positive(beta=beta)
@@ -87,7 +89,7 @@ def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
 
 
 def noise_scale(rule: LabelRule, sensitivity: float, *, epsilon: float) -> float:
-    """Return ``6 S / epsilon`` for standard Cauchy noise, ``2 S / epsilon`` for standard Laplace noise; rounded up."""
+    """Return the scale of noise, rounded up: ``6 S / epsilon`` for Cauchy and ``2 S / epsilon`` for Laplace noise."""
     require_non_negative(sensitivity=sensitivity)
     require_positive(epsilon=epsilon)
     return {"cauchy": 6, "laplace": 2}[rule] * sensitivity / epsilon * OUTWARD
@@ -96,8 +98,8 @@ def noise_scale(rule: LabelRule, sensitivity: float, *, epsilon: float) -> float
 def flip_probability(rule: LabelRule, scale: float) -> float:
     """Return the probability that noise of this scale moves a label of 0 or 1 past one half, to the other label.
 
-    ``arctan(2 s) / pi`` and ``exp(-1 / (2 s)) / 2``. The form ``1/2 - arctan(1 / (2 s)) / pi`` of the first would
-    suffer cancellation.
+    It is ``arctan(2 s) / pi`` for Cauchy and ``exp(-1 / (2 s)) / 2`` for Laplace noise. The equivalent form ``1/2 -
+    arctan(1 / (2 s)) / pi`` would suffer cancellation.
     """
     require_non_negative(scale=scale)
     if rule == "cauchy":
@@ -106,9 +108,9 @@ def flip_probability(rule: LabelRule, scale: float) -> float:
 
 
 def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
-    """Return the probability that ``k + Lap(1 / epsilon)`` is above the threshold: ``delta / 2`` at radius 0.
+    """Return the probability that ``k + Lap(1 / epsilon)`` is above the threshold, which is ``delta / 2`` at radius 0.
 
-    The result is an exact fraction, so its complement has no cancellation; the exponential is float64's.
+    The result is an exact fraction, so subtracting it from 1 loses no digits. Its exponential is a float64 number.
     """
     require_count(least=0, radius=radius)
     _require("stable", epsilon, delta)
@@ -118,13 +120,13 @@ def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
 
 
 def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: int) -> LabelLaw:
-    """Return the distribution of a label for all radii up to ``largest``; its guarantee is checked (`delta_of`).
+    """Return the distribution of a label for all radii up to ``largest``, after checking its guarantee by `delta_of`.
 
     Args:
         rule: Name of the rule.
         epsilon: Epsilon of one label.
-        delta: Delta of one label; 0 for Cauchy noise, which needs none.
-        largest: The largest radius that was searched; a radius so large that noise would vanish counts as a smaller
+        delta: Delta of one label; 0 for Cauchy noise.
+        largest: The largest radius that was searched. A radius so large that noise would vanish counts as a smaller
             one.
 
     Raises:
@@ -137,7 +139,8 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         kept = tuple(pass_probability(radius, epsilon=epsilon, delta=delta) for radius in range(capped + 1))
     else:
         beta = smoothness(rule, epsilon=epsilon, delta=delta)
-        # Larger radii count as this one, because the minimum of a radius and a constant is itself a radius.
+        # Larger radii count as this one. This is allowed because the minimum of a radius and a constant is a radius,
+        # too.
         capped = int(min(largest, LARGEST_EXPONENT / beta))
         scales = [
             noise_scale(rule, smooth_sensitivity_bound(radius, beta=beta), epsilon=epsilon)
@@ -155,9 +158,9 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
 
 
 def delta_of(law: LabelLaw, epsilon: float) -> float:
-    """Return the least delta at ``epsilon`` that covers all neighbours that radii allow, computed exactly; rounded up.
+    """Return the least delta at ``epsilon`` that covers all possible neighbours, computed exactly and rounded up.
 
-    Neighbours have radii that differ by at most one. Their labels are the same unless both radii are 0.
+    The radii of neighbours differ by at most one. The labels of neighbours are the same unless both radii are 0.
     """
     last = len(law.kept) - 1
     pairs = [
@@ -171,7 +174,7 @@ def delta_of(law: LabelLaw, epsilon: float) -> float:
 
 
 def divergence(one: Law, two: Law, epsilon: float) -> float:
-    """Return ``sum_o max(0, P(o) - e^epsilon Q(o))`` of two small distributions, from exact fractions; rounded up."""
+    """Return ``sum_o max(0, P(o) - e^epsilon Q(o))`` of two small distributions, in exact fractions and rounded up."""
     require_non_negative(epsilon=epsilon)
     growth = Fraction(_exp_below(epsilon))
     exact = sum(
@@ -182,14 +185,14 @@ def divergence(one: Law, two: Law, epsilon: float) -> float:
 
 
 def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
-    """Return epsilon and delta of a number of labels: both add up; rounded up."""
+    """Return the epsilon and the delta of a number of labels, which are sums, rounded up."""
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=0, labels=labels)
     return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)
 
 
 def _exp_below(epsilon: float) -> float:
-    """Return a number below ``e^epsilon``: exponentials are accurate to 4 units in the last place."""
+    """Return a number below ``e^epsilon``. Exponentials are accurate to 4 units in the last place."""
     return max(1.0, math.exp(min(epsilon, LARGEST_EXPONENT)) * (1 - 2.0**-50))
 
 
@@ -206,16 +209,17 @@ def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
 
 
 def mean_share_sensitivity(largest: int, *, inputs: int, own: bool) -> float:
-    """Return how far one record moves the mean of certified shares over ``k = 1, ..., K``; rounded up.
+    """Return how far one record moves the mean of certified shares for ``k = 1, ..., K``, rounded up.
 
-    That mean is the mean radius of the inputs, each counted as at most ``K``, divided by ``K``. One record moves every
-    radius by at most one. The share at a single ``k`` has no such bound: one record may move it from 0 to 1.
+    The mean share is the mean radius of the inputs divided by ``K``, where radii above ``K`` count as ``K``. One record
+    moves every radius by at most one. The share at a single ``k`` has no such bound: one record may move it from 0 to
+    1.
 
     Args:
-        largest: ``K``.
+        largest: The largest radius that is counted, ``K``.
         inputs: Number of inputs.
         own: Whether the inputs are the records themselves. In that case, neighbours differ in one input, whose radius
-            moves by up to ``K``. Otherwise neighbours have the same inputs.
+            moves by up to ``K``. Otherwise, neighbours have the same inputs.
     """
     require_count(least=1, largest=largest, inputs=inputs)
     moved = (inputs - 1 + largest) / inputs if own else 1.0

@@ -1,14 +1,14 @@
-"""Tree-based private Spider: stationary points of the population's loss, each record read once.
+"""Tree-based private Spider: stationary points of the population's loss. Each record is read once.
 
 Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
-pre-order. The root uses a batch, a right child uses a fresh smaller batch of *differences* to its parent, and a left
-child has its parent's estimate. Every step has the same length, so distances along the tree follow from positions. All
-batches are disjoint, so each record enters one noisy release, however large the tree is: there is no composition at
-all.
+pre-order. The root uses a batch. A right child uses *differences* to its parent on a fresh, smaller batch. A left child
+has its parent's estimate. Every step has the same length, so the positions of two nodes bound the distance of their
+points. All batches are disjoint, so each record enters at most one noisy release, and there is no composition, even for
+a large tree.
 
-For each node, noise is calibrated by the true distance of the points and by the node's number of records; rounding down
-makes that number smaller than printed. Theorem 19's tolerance is so large that the first leaf stops; here it is a
-parameter, and privacy does not depend on it.
+The noise of a node is calibrated by the true distance of the points and by the node's number of records. This number is
+rounded down, so it is smaller than printed. The tolerance of Theorem 19 is so large that the first leaf stops. Here the
+tolerance is a parameter, and privacy does not depend on it.
 """
 
 import math
@@ -39,7 +39,7 @@ class TreeConstants(RunConstants):
 
     Attributes:
         batch: Number of records of a root.
-        depth: Number of levels below it.
+        depth: Number of levels below a root.
         rounds: Number of trees.
         multiplier: Noise of every release, in units of its sensitivity.
     """
@@ -52,15 +52,15 @@ class TreeConstants(RunConstants):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSpider(GaussianPlan, StationaryPlan):
-    """Algorithm 6.
+    """The plan of Algorithm 6.
 
     Attributes:
-        problem: Bounds of the records; the radius is not used, so the loss must have a bounded slope.
+        problem: Public bounds of the records. The radius is not used, so the loss must have a bounded slope.
         batch: Number of records of a root, ``b``.
         depth: Depth ``D``: the number of levels from the root to the leaves.
         rounds: Number of successive trees, ``T``.
-        step: Parameter ``beta``; every step has length ``beta / (2^(D / 2) H)``.
-        tolerance: A leaf whose noisy gradient is at most twice this is returned.
+        step: Parameter ``beta``. Every step has length ``beta / (2^(D / 2) H)``.
+        tolerance: Tolerance. A leaf whose noisy gradient has at most twice this norm is returned.
         multiplier: Noise multiplier ``z`` of every release, in units of its sensitivity.
 
     Raises:
@@ -97,7 +97,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
             raise ParameterError(f"{self.rounds} rounds take {self.learned} records, there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
-        """Return the number of records of a right child at a level: ``floor(b / 2^level)``."""
+        """Return the number of records of a right child at a level, ``floor(b / 2^level)``."""
         return self.batch >> level
 
     @property
@@ -120,43 +120,43 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
         Args:
             level: Level of the node.
-            distance: Distance of the points; at most `farthest` is counted.
+            distance: Distance of the node's point from its parent's. Distances above `farthest` count as `farthest`.
         """
         return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
 
     @property
     def largest_sigma(self) -> float:
-        """The largest standard deviation of a release, which is that of a leaf's difference between distant points."""
+        """The largest standard deviation of the noise, which is that of a leaf's difference between distant points."""
         return self.node_sigma(self.depth, self.farthest)
 
     @property
     def learned(self) -> int:
-        """Number of records that are read; the others are left over."""
+        """Number of records that some node reads."""
         return self.rounds * self.records_per_round
 
     @property
     def left_over(self) -> int:
-        """Number of records that nothing reads."""
+        """Number of records that no node reads."""
         return self.problem.n - self.learned
 
     @property
     def mu(self) -> float:
-        """``mu`` of one record, which enters one release."""
+        """``mu`` of one record, which enters at most one release."""
         return OUTWARD / self.multiplier
 
     @property
     def releases(self) -> int:
-        """Number of releases over all records: a root and the right children of each round."""
+        """Number of releases: the root and all right children of each round."""
         return self.rounds << self.depth
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the noisiest release from one with exact noise."""
+        """Largest distance of the noisiest release from the release with exact noise."""
         return self.resolution(self.largest_sigma)
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of its first release, and its number of visits."""
+        """The noise of the first release, and the number of releases."""
         return Calibration(self.root_sigma, self.releases)
 
     @classmethod
@@ -168,13 +168,13 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, tolerance: float | None = None) -> Self:
-        """Return the run with Theorem 19's batch, depth and step that is (epsilon, delta)-private.
+        """Return the (epsilon, delta)-private run with the batch, depth and step of Theorem 19.
 
         Args:
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            tolerance: Tolerance ``alpha~``; None for half of ``alpha``, the accuracy according to the rate.
+            tolerance: Tolerance ``alpha~``; None for half of ``alpha``, the accuracy that the rate states.
 
         Raises:
             ParameterError: There are too few records for a tree.

@@ -1,41 +1,43 @@
-"""How far weights can be from the minimiser: the least of three bounds on the result of Newton removal.
+"""How far weights can be from the minimiser after Newton removal: the least of three bounds.
 
-By strong convexity the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. If the
-data have much more curvature than the regulariser, two bounds that use curvature are many times sharper; otherwise they
-gain nothing. Both use a *metric*, ``B_0 = H(w_B)`` over the records that were present when the whole gradient was last
-evaluated. ``B = H_R(w_B)`` is what remains of it after later removals, and ``Theta`` is at least the largest eigenvalue
-of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part, ``B = D(w_B) + m I``; ``|x|_D`` and ``|x|_B`` are the
-norms that these give. Rows have norm at most ``r``; ``M = |w - w_B|``, or a lesser bound on ``|a.(w - w_B)| / r`` over
-the remaining rows, if a pass evaluated one; ``e = w*_R - w``.
+By strong convexity, the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. Two other
+bounds use curvature. If the data have much more curvature than the regulariser, these bounds are many times sharper;
+otherwise they gain nothing. Both use a *metric* ``B_0 = H(w_B)``, the Hessian over the records that were present when
+the whole gradient was last evaluated. ``B = H_R(w_B)`` is the part of ``B_0`` that remains after later removals, and
+``Theta`` is at least the largest eigenvalue of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part of ``B``, so
+``B = D(w_B) + m I``. ``|x|_D`` and ``|x|_B`` are the norms of ``D`` and ``B``. Rows have norm at most ``r``. ``M`` is
+``|w - w_B|``, or a smaller bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a``, if a pass evaluated one. The
+error is ``e = w*_R - w``.
 
 *Self-concordance* (Bach, 2010): ``|s''| <= s'``, so ``exp(-r|x-y|) D(y) <= D(x) <= exp(r|x-y|) D(y)``, where ``r|x-y|``
-may be any bound on ``|a.(x-y)|`` over the rows. With ``H_int``,
-the mean of ``H_R(w + t e)`` over ``0 <= t <= 1``: ``H_int e = -g``.
+may be replaced by any bound on ``|a.(x-y)|`` over the rows. Let ``H_int`` be the mean of ``H_R(w + t e)`` over ``0 <= t
+<= 1``. Then ``H_int e = -g``.
 
 *Local bound.* Let ``nu = |g|`` in the norm of ``H_R(w)^-1``. ``e'H_int e = -e'g`` and ``H_R(w + t e) >= exp(-r t |e|)
-H_R(w)`` give ``|e|_H (1 - exp(-X)) / X <= nu`` for ``X = r |e| <= r |e|_H / sqrt(m)``, and the fraction falls in ``X``:
-if ``kappa = r nu / sqrt(m) < 1``, then ``|e| <= -log(1 - kappa) / r``. As ``H_R(w) >= exp(-r M) B >= exp(-r M) (1 -
-Theta) B_0``, the state's ``beta``, at least ``|g|`` in the norm of ``B_0^-1``, gives ``nu <= beta exp(r M / 2) / sqrt(1
-- Theta)``.
+H_R(w)`` give ``|e|_H (1 - exp(-X)) / X <= nu`` for ``X = r |e| <= r |e|_H / sqrt(m)``. The fraction decreases in ``X``.
+So if ``kappa = r nu / sqrt(m) < 1``, then ``|e| <= -log(1 - kappa) / r``. The state's ``beta`` is at least ``|g|`` in
+the norm of ``B_0^-1``. As ``H_R(w) >= exp(-r M) B >= exp(-r M) (1 - Theta) B_0``, it follows that ``nu <= beta exp(r M
+/ 2) / sqrt(1 - Theta)``.
 
-*Displacement.* The state's ``alpha`` is at least ``|p|``, ``p = B_0^-1 g``. As ``e = -p - H_int^-1 (B_0 - H_int) p``
-and ``B_0 - H_int = (B_0 - B) + (D(w_B) - D_int)``, where row by row ``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)`` and
-``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``, Cauchy and Schwarz's inequality and ``h / (h + m)^2 <= 1 / (4 m)``
-give
+*Displacement.* Let ``p = B_0^-1 g``. The state's ``alpha`` is at least ``|p|``. It holds that ``e = -p - H_int^-1 (B_0
+- H_int) p`` and ``B_0 - H_int = (B_0 - B) + (D(w_B) - D_int)``. Row by row, ``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)``
+and ``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``. Cauchy and Schwarz's inequality and ``h / (h + m)^2 <= 1 / (4
+m)`` then give
 
     ``|e| <= alpha + (beta / sqrt m) exp(Y / 2) ((exp(Y) - 1) / 2 + Theta / sqrt(1 - Theta))``,
 
-with the lesser of the first two bounds for ``|e|`` in ``Y``.
+where the smaller of the first two bounds replaces ``|e|`` in ``Y``.
 
-*Recursion.* A step ``v`` adds to ``g`` a remainder of Euclidean norm ``x``, which adds at most ``x / sqrt(m)`` to
-``beta`` and ``x / m`` to ``alpha``, and the rest of `newton`. For every ``u`` one of the three factors of that rest is
-bounded by ``r`` times a Euclidean norm, the others by Cauchy and Schwarz:
+*Recursion.* A step ``v`` adds two parts to ``g``. The first is a remainder of Euclidean norm ``x``, which adds at most
+``x / sqrt(m)`` to ``beta`` and ``x / m`` to ``alpha``. The second is the rest of `newton`. For every ``u``, one of the
+three factors of the rest is bounded by ``r`` times a Euclidean norm, and the other two by Cauchy and Schwarz:
 
     ``|u.rest| <= r E(X) min(D2 |v|_D |u|_D, |v| DD |u|_D, DD |v|_D |u|)``,
 
-``D2`` and ``DD`` the mean of ``|w + t v - w_B|`` over the way in the Euclidean norm and in ``D``'s: at most the mean of
-both ends. ``|u| = 1`` in the norm of ``B_0`` has ``|u|_D <= 1`` and Euclidean norm at most ``1 / sqrt(m)``: beta. ``u =
-B_0^-1 u_0`` with ``|u_0| = 1`` has ``|u|_D <= 1 / (2 sqrt m)`` and at most ``1 / m``: alpha.
+where ``D2`` and ``DD`` are the means of ``|w + t v - w_B|`` over ``t``, in the Euclidean norm and in that of ``D``.
+Each is at most the mean of the values at both ends. For ``beta``, take ``u`` of norm 1 in ``B_0``: then ``|u|_D <= 1``,
+and the Euclidean norm is at most ``1 / sqrt(m)``. For ``alpha``, take ``u = B_0^-1 u_0`` with ``|u_0| = 1``: then
+``|u|_D <= 1 / (2 sqrt m)``, and the Euclidean norm is at most ``1 / m``.
 """
 
 import math
@@ -47,20 +49,20 @@ from certified_unlearning.accounting.residual.newton import Step, curvature_chan
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 _LARGEST_EXPONENT = 30.0
-"""The largest exponent: its exponential's rounding is below `OUTWARD`; bounds with larger ones are useless anyway."""
+"""The largest exponent that is used. Its exponential rounds by less than `OUTWARD`. Larger ones give useless bounds."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """The remaining gradient ``g``, bounded from above in three norms.
+    """Upper bounds on the remaining gradient ``g`` in three norms.
 
     Attributes:
-        residual: ``tau``: its Euclidean norm.
-        dual: ``beta``: its norm in ``B_0^-1``.
-        displacement: ``alpha``: the Euclidean norm of ``B_0^-1 g``.
-        change: ``Theta``, of the records removed since ``B_0``.
-        records: Number of these records.
-        moved: A bound on ``|a.(w - w_B)| / r`` over the remaining rows; infinite if ``|w - w_B|`` alone is known.
+        residual: Bound ``tau`` on the Euclidean norm of ``g``.
+        dual: Bound ``beta`` on the norm of ``g`` in ``B_0^-1``.
+        displacement: Bound ``alpha`` on the Euclidean norm of ``B_0^-1 g``.
+        change: ``Theta`` of the records removed since ``B_0``.
+        records: Number of records removed since ``B_0``.
+        moved: Bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a``; infinite if only ``|w - w_B|`` is known.
     """
 
     residual: float
@@ -72,13 +74,13 @@ class Left:
 
     @classmethod
     def of_residual(cls, residual: float, *, strong_convexity: float) -> Self:
-        """Return what follows from the Euclidean norm alone, with the Hessian over the present records."""
+        """Return the bounds that follow from the Euclidean norm alone, for the Hessian over the present records."""
         require_non_negative(residual=residual)
         require_positive(strong_convexity=strong_convexity)
         return cls(residual, residual / math.sqrt(strong_convexity) * OUTWARD, residual / strong_convexity * OUTWARD)
 
     def plus(self, size: float, *, strong_convexity: float) -> Self:
-        """Return the bounds with one more part of the gradient, of at most this Euclidean norm."""
+        """Return the bounds after a vector of at most this Euclidean norm is added to the gradient."""
         return replace(
             self,
             residual=self.residual + size,
@@ -93,13 +95,13 @@ def left_after(
     """Return the bounds on the gradient after a step, rounded up.
 
     Args:
-        before: The bounds before the step, with the change and the number of records after this step's removal.
-        residual: The Euclidean norm afterwards, by `newton.residual_after`; infinite if there is no bound.
+        before: The bounds before the step, but with ``change`` and ``records`` after this step's removal.
+        residual: Bound on the Euclidean norm after the step, by `newton.residual_after`; infinite if there is none.
         step: The step.
-        remainder: Everything that the step adds to the gradient besides the rest: ``|ghat + B v|``, rounding, and the
-            distance of the matrix from the Hessian times ``|v|``.
-        strong_convexity: ``m``.
-        row_norm: ``r``.
+        remainder: Bound on all parts that the step adds to the gradient, except the rest: ``|ghat + B v|``, rounding,
+            and the distance of the matrix from the Hessian times ``|v|``.
+        strong_convexity: Strong convexity ``m``.
+        row_norm: Largest norm ``r`` of a row.
 
     Raises:
         ParameterError: A value is invalid.
@@ -126,30 +128,30 @@ def left_after(
 
 
 def change_by_counts(records: int, *, n: int, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``Theta`` for a number of removed records, whatever they are: ``x / (x + m)``, ``x = S r^2 / (4 n)``."""
+    """Return ``Theta`` for any ``S`` removed records: ``x / (x + m)`` with ``x = S r^2 / (4 n)``."""
     return share_of(records * row_norm**2 / (4 * n), strong_convexity=strong_convexity)
 
 
 def share_of(part: float, *, strong_convexity: float) -> float:
-    """Return ``Theta`` of removed records whose part of the Hessian has at most this norm; it needs no ``B_0``."""
+    """Return ``Theta`` of removed records whose part of the Hessian has at most this norm, for any ``B_0``."""
     return part / (part + strong_convexity) * OUTWARD if part < math.inf else 1.0
 
 
 def by_local_norm(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the local bound, rounded up; infinite if it does not apply.
+    """Return the local bound on the distance, rounded up, or infinity if the bound does not apply.
 
     Args:
         left: Bounds on the remaining gradient.
-        moved: ``M``.
-        strong_convexity: ``m``.
-        row_norm: ``r``.
+        moved: ``M``, a bound on ``|w - w_B|``.
+        strong_convexity: Strong convexity ``m``.
+        row_norm: Largest norm ``r`` of a row.
     """
     kappa = kappa_of(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     return -math.log1p(-kappa) / row_norm * OUTWARD if kappa < 1 else math.inf
 
 
 def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``kappa``, rounded up; infinite if ``Theta`` or an exponential is too large."""
+    """Return ``kappa``, rounded up, or infinity if ``Theta`` or an exponential is too large."""
     exponent = row_norm * moved / 2
     if left.change >= 1 or exponent > _LARGEST_EXPONENT:
         return math.inf
@@ -158,7 +160,7 @@ def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: flo
 
 
 def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the bound by displacement, rounded up; infinite if it does not apply. Arguments as in `by_local_norm`."""
+    """Return the bound by displacement, rounded up, or infinity if it does not apply; see `by_local_norm`."""
     near = by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     spread = row_norm * (moved + min(near, left.residual / strong_convexity)) * OUTWARD
     if left.change >= 1 or spread > _LARGEST_EXPONENT:
@@ -168,7 +170,7 @@ def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_no
 
 
 def distance(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the least of the three bounds on ``|w - w*_R|``; see `by_local_norm` for arguments."""
+    """Return the least of the three bounds on ``|w - w*_R|``, with the arguments of `by_local_norm`."""
     return min(
         left.residual / strong_convexity * OUTWARD,
         by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm),

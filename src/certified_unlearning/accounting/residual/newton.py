@@ -1,39 +1,41 @@
 """The residual of Newton removal: how much of the gradient can remain after a step that reads no data.
 
-The model is ``f_R(w) = (1/n) sum_{i in R} log(1 + exp(-a_i.w)) + (m/2) |w|^2`` with rows of norm at most ``r``
-(adjacency `zero-out`: ``n`` stays). State: weights ``w`` with ``|grad f_R(w)| <= tau``, and ``B``, the Hessian at
-``w_B`` where data were last read. Records ``Q`` are removed; their contribution was ``-ghat``, which takes time ``O(S
-d)``. Then for *any* vector ``v``, in particular for the solution of ``B v = -ghat``,
+The objective is ``f_R(w) = (1/n) sum_{i in R} log(1 + exp(-a_i.w)) + (m/2) |w|^2`` with rows of norm at most ``r``. The
+adjacency is `zero-out`, so ``n`` does not change. The state has weights ``w`` with ``|grad f_R(w)| <= tau``, and ``B``,
+the Hessian at the weights ``w_B`` at which data were last read. ``S`` records are removed, which leaves the records
+``R'``. The contribution of the removed records to the gradient was ``-ghat``, which is computed in time ``O(S d)``.
+Then for *any* vector ``v``, in particular for the solution of ``B v = -ghat``,
 
     ``grad f_R'(w + v) = grad f_R(w) + [ghat + B v] + (H_R'(w_B) - B) v + rest``,
 
     ``rest = integral over 0 <= t <= 1 of (H_R'(w + t v) - H_R'(w_B)) v``.
 
-The bracket is evaluated. ``H_R'(w_B) - B`` is rounding only, if ``B`` is *downdated* by each removed record's part;
-otherwise ``S_B`` records, removed since it was made, are still in it: at most ``S_B r^2 / (4 n)``. `curvature_change`
-bounds the rest by the lesser of two bounds:
+The bracket is evaluated. If ``B`` is *downdated* by each removed record's part, ``H_R'(w_B) - B`` is only rounding.
+Otherwise, ``B`` still contains the ``S_B`` records that were removed since ``B`` was computed, which contribute at most
+``S_B r^2 / (4 n)``. `curvature_change` returns the smaller of two bounds on the rest:
 
 - *Third derivative*: ``gamma rho r (|w - w_B| + |v|/2) |v|``, where ``gamma = sup |s''|`` and ``rho`` bounds the
-  largest eigenvalue of ``A'A / n`` (``r^2`` always does).
-- *Self-concordance* (Bach, 2010): ``|s''| <= s'``, so along the way ``s'`` changes by a factor of at most ``exp(|a.(x -
-  w_B)|)`` and ``|s'(a.x) - s'(a.w_B)| <= s'(a.w_B) |a.(x - w_B)| E(X)``, with ``E(X) = (exp(X) - 1) / X`` (convexity)
-  and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and Cauchy and
-  Schwarz's inequality the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
+  largest eigenvalue of ``A'A / n``. ``r^2`` is always such a bound.
+- *Self-concordance* (Bach, 2010): ``|s''| <= s'``. So between ``w_B`` and ``x``, ``s'`` changes by a factor of at most
+  ``exp(|a.(x - w_B)|)``, and ``|s'(a.x) - s'(a.w_B)| <= s'(a.w_B) |a.(x - w_B)| E(X)``, with ``E(X) = (exp(X) - 1) /
+  X`` (convexity) and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and
+  Cauchy and Schwarz's inequality, the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
 
-Both use of ``|w - w_B|`` and ``|w + v - w_B|`` only that no remaining row's score moved by more than ``r`` times that.
-So a bound on ``|a.(w - w_B)| / r`` over the remaining rows may take the place of either. A pass over the rows evaluates
-it, often many times smaller, and a step adds at most ``|v|``. Seminorms stay what they are.
+About ``|w - w_B|`` and ``|w + v - w_B|``, both bounds use only that no remaining row's score moved by more than ``r``
+times this distance. So a bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a`` may replace each distance. A pass
+over the rows evaluates such a bound, which is often many times smaller, and a step increases it by at most ``|v|``.
+Seminorms are not replaced.
 
-The second needs no ``rho`` and knows directions in which the data are flat, into which ``B^-1`` sends most of
-``ghat``. It also bounds what *any* records can do, by counts alone:
-``|v|_H <= |ghat| / (2 sqrt(m))`` for the exact solution, as ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``, so after ``S``
-records in however many requests the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)``: `schedule`.
+The second bound needs no ``rho``. It accounts for directions in which the data are flat, into which ``B^-1`` sends most
+of ``ghat``. It also bounds the effect of *any* records by counts alone. For the exact solution, ``|v|_H <= |ghat| / (2
+sqrt(m))``, because ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after ``S`` records in any number of requests, the rest
+adds up to at most ``r E S^2 r^2 / (8 m n^2)`` (see `schedule`).
 
-For ridge regression (``s'`` is constant), the rest is 0: only the solution's remainder and rounding remain of the
-gradient.
+For ridge regression, ``s'`` is constant, so the rest is 0. Then the step adds only the solution's remainder and
+rounding.
 
-Lineage: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), who bound the residual and perturb
-the objective; Sekhari, Acharya, Kamath, Suresh (NeurIPS 2021), who add noise to the output.
+Earlier work: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), bound the residual and perturb
+the objective. Sekhari, Acharya, Kamath, Suresh (NeurIPS 2021) add noise to the output.
 """
 
 import math
@@ -46,15 +48,15 @@ from certified_unlearning.errors import ParameterError
 
 @dataclass(frozen=True)
 class Step:
-    """A step ``v`` from ``w``, in norms that are bounded from above, rounding included.
+    """Upper bounds, rounding included, on the norms of a step ``v`` from ``w``.
 
     Attributes:
-        length: ``|v|``.
-        moved: ``|w - w_B|`` before the step, or ``|a.(w - w_B)| / r`` of every remaining row ``a``.
-        moved_after: The same for ``|w + v - w_B|``.
-        seminorm: ``|v|_H``; infinite if it is not known.
-        moved_seminorm: ``|w - w_B|_H`` before the step; infinite if it is not known.
-        moved_after_seminorm: ``|w + v - w_B|_H``; infinite if it is not known.
+        length: Bound on ``|v|``.
+        moved: Bound on ``|w - w_B|``, or on ``|a.(w - w_B)| / r`` for every remaining row ``a``.
+        moved_after: Bound on ``|w + v - w_B|``, or on ``|a.(w + v - w_B)| / r`` for every remaining row ``a``.
+        seminorm: Bound on ``|v|_H``; infinite if it is not known.
+        moved_seminorm: Bound on ``|w - w_B|_H``; infinite if it is not known.
+        moved_after_seminorm: Bound on ``|w + v - w_B|_H``; infinite if it is not known.
     """
 
     length: float
@@ -80,15 +82,16 @@ def residual_after(
     """Return ``tau'``, a bound on ``|grad f_R'(w + v)|``, rounded up.
 
     Args:
-        before: ``tau``: a bound on ``|grad f_R(w)|``.
+        before: Bound ``tau`` on ``|grad f_R(w)|``.
         step: The step.
-        left: A bound on ``|ghat + B v|``, and on all other effects of rounding on the gradient.
+        left: Bound on the sum of ``|ghat + B v|`` and of all other effects of rounding on the gradient.
         n: Number of records at the start.
-        not_downdated: Number ``S_B`` of records removed since ``B`` was made, including these; 0 if it is downdated.
-        matrix_error: Largest distance of ``B``, by rounding, from the Hessian that it represents.
-        largest_eigenvalue: ``rho``; None for ``r^2``.
-        row_norm: ``r``.
-        quadratic: Whether the Hessian is the same everywhere: the rest is 0 then. ``B`` must be downdated.
+        not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including those of this step; 0 if
+            ``B`` is downdated.
+        matrix_error: Largest distance of ``B`` from the Hessian that it represents, by rounding.
+        largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``; None for ``r^2``.
+        row_norm: Largest norm ``r`` of a row.
+        quadratic: Whether the Hessian is the same everywhere. Then the rest is 0, and ``B`` must be downdated.
     """
     require_non_negative(before=before, left=left, matrix_error=matrix_error)
     require_count(least=1, n=n)
@@ -103,7 +106,7 @@ def residual_after(
 
 
 def curvature_change(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
-    """Return a bound on the rest: the lesser of `by_third_derivative` and `by_self_concordance`."""
+    """Return a bound on the rest, the smaller of `by_third_derivative` and `by_self_concordance`."""
     return min(
         by_third_derivative(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm),
         by_self_concordance(step, row_norm=row_norm),
@@ -111,13 +114,13 @@ def curvature_change(step: Step, *, largest_eigenvalue: float | None = None, row
 
 
 def by_third_derivative(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
-    """Return ``gamma rho r (|w - w_B| + |v|/2) |v|``."""
+    """Return the bound ``gamma rho r (|w - w_B| + |v|/2) |v|`` on the rest, rounded up."""
     rho = row_norm**2 if largest_eigenvalue is None else largest_eigenvalue
     return THIRD_DERIVATIVE * rho * row_norm * (step.moved + step.length / 2) * step.length * OUTWARD
 
 
 def by_self_concordance(step: Step, *, row_norm: float = ROW_NORM) -> float:
-    """Return ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``."""
+    """Return the bound ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H`` on the rest, rounded up."""
     spread = growth(row_norm * max(step.moved, step.moved_after))
     return row_norm * spread * (step.moved_seminorm + step.seminorm / 2) * step.seminorm * OUTWARD
 

@@ -1,38 +1,41 @@
-"""The curvature that public rows guarantee: they stay in the objective, so no removal reduces their part.
+"""The curvature that public rows guarantee. These rows stay in the objective, so no removal reduces their curvature.
 
-The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``, with the public part ``F(w) =
-(1/n) sum_P c_i loss_i(w) + (m/2) |w|^2``, ``0 <= c_i <= 1``, and ``Q`` the same sum over ``R`` without a regulariser.
-``n`` counts both kinds of rows. Losses are convex, so the Hessian of ``f_R`` is nowhere below that of ``F``, ``m I +
-H_P``, whatever ``R`` is. If ``H_P >= k I`` from the exact minimiser ``w*_R`` to the weights ``w``, then ``|w - w*_R|
+The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``. The public part is ``F(w) =
+(1/n) sum_P c_i loss_i(w) + (m/2) |w|^2`` with ``0 <= c_i <= 1``. ``Q`` is the same sum over ``R``, without a
+regulariser. ``n`` counts both kinds of rows. Losses are convex, so for every ``R`` the Hessian of ``f_R`` is at least
+that of ``F``, which is ``m I + H_P``. If ``H_P >= k I`` from the exact minimiser ``w*_R`` to the weights ``w``, then
+``|w - w*_R|
 <= |grad f_R(w)| / (m + k)``, and the budget for the gradient may be larger by ``(m + k) / m``. ``k`` must not depend on
-``R``: budget and ``mu`` are public.
+``R``, because the budget and ``mu`` are public.
 
-*Ridge regression.* ``H_P`` is the same everywhere: ``k`` is the least eigenvalue of ``X_P'X_P / n``.
+*Ridge regression.* ``H_P`` is the same everywhere, so ``k`` is the least eigenvalue of ``X_P'X_P / n``.
 
 *Logistic regression.* ``H_P`` is evaluated at one point ``w_0``, near the minimiser of ``F``, and bounded elsewhere by
 self-concordance (Bach, 2010): ``H_P(w) >= exp(-r |w - w_0|) H_P(w_0)`` for rows of norm at most ``r``. So the distance
-``rho = |w*_R - w_0|`` must be bounded for every ``R``. Let ``e = w*_R - w_0``, ``k_0`` the least eigenvalue of
-``H_P(w_0)``, ``g = |grad F(w_0)|``, ``q`` the number of private records over ``n``. At the minimiser ``grad F = -grad
-Q``, so with scores ``z_i = a_i.w*_R`` and ``z'_i = a_i.w_0 >= -r |w_0|``
+``rho = |w*_R - w_0|`` must be bounded for every ``R``. Let ``e = w*_R - w_0`` and ``g = |grad F(w_0)|``. Let ``k_0`` be
+the least eigenvalue of ``H_P(w_0)``, and let ``q`` be the number of private records divided by ``n``. At the minimiser,
+``grad F = -grad Q``. So with scores ``z_i = a_i.w*_R`` and ``z'_i = a_i.w_0 >= -r |w_0|``,
 
     ``e.grad F(w*_R) = (1/n) sum_R c_i s(-z_i) (z_i - z'_i) <= q min(L, r rho)``,
 
-``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)``, Wright's function: a record that is classified well no longer
-pulls. On the other side, along the way from ``w_0``,
+where ``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)`` with Wright's function ``omega``. This is bounded because a
+record that is classified well no longer pulls. In the other direction, integration from ``w_0`` to ``w*_R`` gives
 
     ``e.grad F(w*_R) >= rho (m rho + k_0 (1 - exp(-r rho)) / r - g)``.
 
-Divided by ``rho``, the first bound falls and the second rises, so ``rho`` is at most where they meet. There ``k_1 = k_0
-exp(-r rho)`` is what public rows guarantee at ``w*_R``; and on the way from there to ``w``, of length ``D``,
-``|grad f_R(w)| >= m D + k_1 (1 - exp(-r D)) / r``, which is concave in ``D``: with ``k = k_1 (1 - exp(-r d)) / (r d)``,
-a gradient of at most ``(m + k) d`` means ``D <= |grad f_R(w)| / (m + k) <= d``.
+Divided by ``rho``, the first bound decreases in ``rho`` and the second increases. So ``rho`` is at most the value at
+which both are equal. With this ``rho``, public rows guarantee the curvature ``k_1 = k_0 exp(-r rho)`` at ``w*_R``. Let
+``D`` be the distance from ``w*_R`` to ``w``. Then ``|grad f_R(w)| >= m D + k_1 (1 - exp(-r D)) / r``, which is concave
+in ``D``. So with ``k = k_1 (1 - exp(-r d)) / (r d)``, a gradient of at most ``(m + k) d`` implies ``D <= |grad f_R(w)|
+/ (m + k) <= d``.
 
-*Where it gains.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows: nothing where that is small beside ``m``, or
-where public rows miss a direction. ``rho`` is short where ``q L`` is small beside ``k_0``: public rows must outnumber
-the records about ``4 d`` times. Otherwise ``exp(-r rho)`` leaves nothing, and ``m`` stays what it is.
+*When public rows help.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows. They gain nothing if this is small
+compared with ``m``, or if public rows miss a direction. ``rho`` is small if ``q L`` is small compared with ``k_0``, for
+which public rows must outnumber the records about ``4 d`` times. Otherwise, ``exp(-r rho)`` is close to 0, and the
+curvature stays ``m``.
 
-*Softmax regression.* The loss stays the same where one vector is added to the weights of all classes. Public rows have
-no curvature there, so ``k = 0``.
+*Softmax regression.* The loss does not change if one vector is added to the weights of all classes. Public rows have no
+curvature in these directions, so ``k = 0``.
 """
 
 import math
@@ -43,7 +46,7 @@ from certified_unlearning.accounting.residual.rounding import curvature as curva
 
 _HALVINGS = 200
 _ACCURACY = 1e-9
-"""Relative amount by which Wright's function is increased; the result is checked."""
+"""Relative amount by which Wright's function is increased. The result is checked."""
 
 
 def curvature_at_minimisers(
@@ -55,15 +58,15 @@ def curvature_at_minimisers(
     strong_convexity: float,
     row_norm: float = ROW_NORM,
 ) -> float:
-    """Return ``k_1``: the curvature of public rows at the minimiser, whatever the private records are; rounded down.
+    """Return ``k_1``, the curvature of public rows at the minimiser for any private records, rounded down.
 
     Args:
         curvature: ``k_0``, at most the least eigenvalue of ``H_P(w_0)``.
         gradient: ``g``, at least ``|grad F(w_0)|``.
-        weight_norm: At least ``|w_0|``.
-        private_share: ``q``.
-        strong_convexity: ``m``.
-        row_norm: ``r``.
+        weight_norm: Bound on ``|w_0|``.
+        private_share: Number of private records divided by ``n``, ``q``.
+        strong_convexity: Strong convexity ``m``.
+        row_norm: Largest norm ``r`` of a row.
     """
     away = farthest_minimiser(
         curvature,
@@ -85,7 +88,7 @@ def farthest_minimiser(
     strong_convexity: float,
     row_norm: float = ROW_NORM,
 ) -> float:
-    """Return the largest ``rho``, rounded up. Arguments as in `curvature_at_minimisers`."""
+    """Return the largest ``rho``, rounded up. The arguments are those of `curvature_at_minimisers`."""
     require_non_negative(curvature=curvature, gradient=gradient, weight_norm=weight_norm, private_share=private_share)
     require_positive(strong_convexity=strong_convexity)
     pull = most_pull(row_norm * weight_norm * OUTWARD)
@@ -94,7 +97,7 @@ def farthest_minimiser(
         held = strong_convexity * away - curvature * math.expm1(-row_norm * away) / row_norm
         return held >= (gradient + private_share * min(pull / away, row_norm)) * OUTWARD
 
-    # No record pulls by more than r, and the regulariser alone balances this.
+    # No record pulls by more than r, and at this distance the regulariser alone balances the pull.
     least, most = 0.0, (gradient + private_share * row_norm) / strong_convexity * OUTWARD**2
     for _ in range(_HALVINGS):
         middle = (least + most) / 2
@@ -107,9 +110,9 @@ def farthest_minimiser(
 def most_pull(score: float) -> float:
     """Return ``max_z s(-z) (z + score)``, rounded up.
 
-    It is the ``t`` with ``t + log t = score - 1``: at the maximum ``1 + exp(z) = (z + score) exp(z)``.
+    The result is the ``t`` with ``t + log t = score - 1``, because ``1 + exp(z) = (z + score) exp(z)`` at the maximum.
     """
-    from scipy.special import wrightomega  # Imported here, because quick commands read certificates.
+    from scipy.special import wrightomega  # Imported here because quick commands read certificates.
 
     found = float(wrightomega(score - 1)) * (1 + _ACCURACY)
     if not found + math.log(found) > score - 1:
@@ -118,22 +121,22 @@ def most_pull(score: float) -> float:
 
 
 def least_curvature(strong_convexity: float, public_curvature: float) -> float:
-    """Return ``m + k``, rounded down; ``m`` itself without public rows."""
+    """Return ``m + k``, rounded down. Without public rows, return ``m`` itself."""
     return (strong_convexity + public_curvature) / OUTWARD if public_curvature else strong_convexity
 
 
 def most_curvature(public_records: int, *, n: int, features: int, classes: int) -> float:
-    """Return the largest ``k`` of any public rows: their Hessian's trace over its columns; 0 for softmax."""
+    """Return the largest ``k`` of any public rows: the trace of their Hessian divided by its columns; 0 for softmax."""
     return OUTWARD * curvature_of_a_record(classes) * public_records / (n * features) if classes <= 2 else 0.0
 
 
 def curvature_on_the_way(curvature: float, *, distance: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``k``, which holds up to this distance from the minimiser; rounded down.
+    """Return ``k``, the curvature that holds up to this distance from the minimiser, rounded down.
 
     Args:
-        curvature: ``k_1``.
-        distance: ``d``, above 0.
-        row_norm: ``r``.
+        curvature: Curvature ``k_1`` at the minimiser.
+        distance: Distance ``d`` from the minimiser, above 0.
+        row_norm: Largest norm ``r`` of a row.
     """
     require_non_negative(curvature=curvature)
     require_positive(distance=distance)

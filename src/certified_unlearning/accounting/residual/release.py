@@ -1,24 +1,25 @@
-"""The guarantee of a release with a certified residual, its budget, and whether float64 is exact enough for it.
+"""The guarantee of a release with a certified residual, the budget for the residual, and the limits of float64.
 
-The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time, of secret weights ``w`` whose *residual* ``|grad
-f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``: the exact minimiser on
-the remaining records ``R`` with the same noise. By strong convexity ``|w - w*_R| <= |grad f_R(w)| / m``, so the two
-are Gaussians with means at most ``tau / m`` apart: ``mu``-Gaussian DP with ``mu = tau / (m sigma)``. If ``tau`` (the
-*budget*) is fixed in advance, so is ``mu``. The statements are:
+The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time. The weights ``w`` are secret, and their *residual*
+``|grad f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``, the exact minimiser
+on the remaining records ``R`` with the same noise. By strong convexity, ``|w - w*_R| <= |grad f_R(w)| / m``. So release
+and reference are Gaussians whose means are at most ``tau / m`` apart, and therefore ``mu``-Gaussian DP with ``mu = tau
+/ (m sigma)``. ``tau`` is the *budget*. It is fixed in advance, and so ``mu`` is fixed, too. The guarantees are:
 
-- requests fixed in advance, and only the last published model is seen: ``mu``, after any number of requests;
-- all ``k`` releases together, the first one included: ``mu sqrt(k)``;
-- adaptive requests, chosen after seeing releases, all ``k`` releases together: ``mu sqrt(k)`` against the same
-  interaction with exact refits, because given the past both hold the same ``R`` and differ by one shift of a Gaussian.
-  In that case, there is no better number for the last published model alone, because ``R`` depends on earlier releases.
+- ``mu`` after any number of requests, if requests are fixed in advance and only the last published model is seen;
+- ``mu sqrt(k)`` for all ``k`` releases together, including the first one;
+- ``mu sqrt(k)`` for all ``k`` releases together, if requests are adaptive, that is, chosen after seeing releases. The
+  comparator is the same interaction with exact refits. Given the past, both have the same ``R`` and differ by one shift
+  of a Gaussian. With adaptive requests, there is no better number for the last published model alone, because ``R``
+  depends on earlier releases.
 
-Anything published before a deletion is outside the guarantee, because both sides of the comparison know the deletion
-only from then on.
+Models that were published before a deletion are outside the guarantee, because both sides of the comparison learn of
+the deletion only when it is requested.
 
-The weights are float64 numbers, and the noise on them is the sampler's of `accounting.core.rounding`: within
-``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The sum's rounding is a function of
-the sum. Both arguments fail if the published numbers are coarser than the shift, which `require_representable`
-excludes.
+The weights are float64 numbers. Their noise comes from the sampler of `accounting.core.rounding`, which is within
+``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The rounding of weights plus noise
+is a function of their sum. Both arguments fail if the published numbers are coarser than the shift, which
+`require_representable` excludes.
 """
 
 import math
@@ -44,10 +45,10 @@ ROUNDING_SHARE = 0.05
 
 
 def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
-    """Return ``mu = tau / (m sigma)`` of the last published model, with requests fixed in advance; rounded up.
+    """Return ``mu = tau / (m sigma)`` of the last published model for requests fixed in advance, rounded up.
 
     Args:
-        residual: ``tau``: a certified bound on the gradient's norm, or the budget for it.
+        residual: Certified bound ``tau`` on the gradient's norm, or the budget for this norm.
         strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
     """
@@ -57,7 +58,7 @@ def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
 
 
 def mu_of_all(mu: float, releases: int) -> float:
-    """Return ``mu sqrt(k)`` for all ``k`` releases, and for an interaction with adaptive requests; rounded up."""
+    """Return ``mu sqrt(k)`` for all ``k`` releases together, also under adaptive requests, rounded up."""
     require_non_negative(mu=mu)
     require_count(least=1, releases=releases)
     return mu * math.sqrt(releases) * OUTWARD
@@ -67,29 +68,29 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     """Return the public budget ``tau = mu m sigma`` whose `mu_of` gives at most ``epsilon`` at ``delta``.
 
     Raises:
-        ParameterError: ``epsilon`` is not above 0, or ``delta`` not strictly between 0 and 1.
+        ParameterError: ``epsilon`` is not above 0, or ``delta`` is not strictly between 0 and 1.
     """
     require_positive(strong_convexity=strong_convexity, sigma=sigma)
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
 
 
 def together(bounds: Iterable[float]) -> float:
-    """Return the norm of a vector whose parts have at most these norms: the shift of models that are released as one.
+    """Return the joint shift of several models that are released as one, given a bound on each model's shift.
 
-    Noise is independent from model to model, so all weights together are one vector with Gaussian noise, and its mean
-    is off by the root of the sum of squared shifts.
+    The noise of different models is independent, so all weights together are one vector with Gaussian noise. The shift
+    of its mean is the root of the sum of squared shifts.
     """
     return math.sqrt(math.fsum(bound * bound for bound in bounds)) * OUTWARD
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return one model's equal share of the budget, such that all models `together` have the whole budget."""
+    """Return the equal share of the budget for each model, such that all shares `together` are the whole budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 
 
 def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
-    """Return the addition to delta for random norms larger than `accounting.core.rounding` assumes."""
+    """Return the addition to delta for random norms that are larger than `accounting.core.rounding` assumes."""
     require_non_negative(epsilon=epsilon)
     failure = releases * (dimension + 4) * FAILURE
     return min(1.0, failure * (1 + math.exp(min(epsilon, 700.0))))
@@ -101,7 +102,7 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set, from ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
+    """Return a bound on ``|w|`` for every data set, from ``f(w*) <= f(0)`` and the small distance of ``w`` to ``w*``.
 
     ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
@@ -124,11 +125,11 @@ def require_representable(
     one_vs_rest: bool = False,
     public_curvature: float = 0.0,
 ) -> None:
-    """Raise `AssumptionError` if float64 is too coarse for a budget; no data are read.
+    """Raise `AssumptionError` if float64 is too coarse for a budget. This reads no data.
 
-    The rounding of one gradient may use `ROUNDING_SHARE` of the budget. Together, the rounding of the published numbers
-    and the error of their noise may use `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as
-    delta.
+    The rounding of one gradient must use at most `ROUNDING_SHARE` of the budget. The rounding of the published numbers
+    and the error of their noise together must use at most `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta`
+    must be at most delta.
 
     Args:
         n: Number of records.
@@ -138,20 +139,21 @@ def require_representable(
         sigma: Standard deviation of the published noise.
         delta: Delta of the guarantee.
         budget: Budget ``tau``.
-        terms: Number of terms in the sums of a gradient; None: as for dense rows.
-        one_vs_rest: Whether there is a model of two classes for each class against the rest, all released as one.
-        public_curvature: Addition of public rows to ``m`` between the minimiser and the weights (`public`).
+        terms: Numbers of terms in the sums of a gradient; None for those of dense rows.
+        one_vs_rest: Whether each class has a model of two classes against the rest, and all are released as one.
+        public_curvature: Curvature that public rows add to ``m`` between the minimiser and the weights (see `public`).
 
     Raises:
-        AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
-            budget so large that `noise_delta` is more than delta.
+        AssumptionError: ``sigma`` or ``strong_convexity`` is too small, and the message names a sufficient value; or
+            the budget is so large that `noise_delta` exceeds delta.
     """
     require_count(least=1, n=n, features=features)
     require_positive(sigma=sigma, budget=budget)
     require_probability(delta=delta)
     models, of_each = (classes, 2) if one_vs_rest else (1, classes)
     least = least_curvature(strong_convexity, public_curvature)
-    # For ridge regression, the curvature is the same everywhere, so it bounds all weights.
+    # For ridge regression, the curvature of public rows is the same everywhere, so it tightens the bound on weights,
+    # too.
     everywhere = least if classes == 1 else strong_convexity
     weights = largest_weights(classes=of_each, strong_convexity=everywhere, residual=budget)
     unavoidable = math.sqrt(models) * gradient_error(

@@ -1,21 +1,21 @@
-"""When Newton removal reads the data again: decided by counts of records and planned before anything is learned.
+"""When Newton removal reads the data again. Counts of records decide this, by a plan made before learning.
 
-There are two kinds of plan. In a *strict* plan, a bound that holds for all data, all records and all orders decides.
-The times of reading then follow from the sizes of requests and public constants, and reveal nothing about the records.
-Otherwise a larger public number decides, which suffices for typical requests. If the realised bound would exceed the
-budget earlier, data are read at once, *unscheduled*. Nothing is ever released above the budget, but whether this
-happens depends on the data, and a certificate says so. In both, the duration of a reading depends on the data, because
-solvers stop when they have converged.
+There are two kinds of plans. A *strict* plan uses a bound that holds for all data, all records and all orders. The
+times of reading then follow from the sizes of requests and public constants, so they reveal nothing about the records.
+The other plan uses a larger public number of records, which suffices for typical requests. If the realised bound would
+exceed the budget earlier, data are read at once, *unscheduled*. No model is ever released above the budget, but the
+data determine whether an unscheduled reading happens, and a certificate states this. In both plans, the duration of a
+reading depends on the data, because solvers stop when they have converged.
 
-The bound by counts (`newton` has the derivation; the solution's evaluated remainder, `REMAINDER`, is kept small):
-after ``S`` records ``sum |ghat| <= S r / n``, so steps are at most ``S r / (n m)`` long in all and
-``S r / (2 n sqrt m)`` in the seminorm, and the residual is at most
+The bound by counts follows from the derivation in `newton`. (The solution's evaluated remainder is kept small, see
+`REMAINDER`.) After ``S`` records, ``sum |ghat| <= S r / n``. So the total length of all steps is at most ``S r / (n
+m)``, and at most ``S r / (2 n sqrt m)`` in the seminorm. The residual is at most
 
     ``start + r E(X) (a + S r / (2 n sqrt m))^2 / 2`` with ``X = r (S r / (n m) + |v_0|)``,
 
-where ``a = |v_0|_H`` is what the last step of the reading moved; without downdates ``(S r^2 / (4 n)) S r / (n m)``
-more. With public rows (`public`) the Hessian is at least ``(m + k') I``, ``k' = k exp(-r |w_B - w*|)``: steps are
-shorter, and ``sqrt(h) / (h + m)`` is at most what it is at ``k'``, where ``k'`` is above ``m``.
+where ``a = |v_0|_H`` is the length of the last step of the reading. Without downdates, ``(S r^2 / (4 n)) S r / (n m)``
+is added. With public rows (`public`), the Hessian is at least ``(m + k') I`` with ``k' = k exp(-r |w_B - w*|)``. So
+steps are shorter, and if ``k'`` is above ``m``, ``sqrt(h) / (h + m)`` is at most its value at ``h = k'``.
 """
 
 import math
@@ -27,19 +27,19 @@ from certified_unlearning.accounting.residual.public import least_curvature
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 START_SHARE = 0.1
-"""Share of the budget that the gradient may use after data were read."""
+"""Share of the budget that the gradient may use at a reading."""
 ROUNDING_SHARE = 0.1
 """Share of the budget for the rounding of all requests until the next reading."""
 START_MOVE = 0.05
-"""Largest last step of a reading, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
+"""Largest length of a reading's last step, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
 REMAINDER = 1e-3
 """Largest allowed ``|ghat + B v|``, as a share of ``|ghat|``."""
 REMAINDER_SHARE = 0.05
-"""Share of the budget for all ``|ghat + B v|`` together until data are read again, divided among records."""
+"""Share of the budget for the sum of all ``|ghat + B v|`` until the next reading, divided among records."""
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return the largest gradient at a reading whose last step is at most `START_MOVE`."""
+    """Return the largest gradient at a reading for which the last step is at most `START_MOVE`."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -55,12 +55,12 @@ def worst_residual(
     """Return the largest residual, for any data, after a number of records were removed since the last reading.
 
     Args:
-        records: ``S``.
+        records: Number ``S`` of records removed since the last reading.
         n: Number of records at the start.
-        strong_convexity: ``m``.
-        budget: ``tau``.
-        downdate: Whether each removed record's part is taken out of the matrix.
-        public_curvature: ``k``.
+        strong_convexity: Strong convexity ``m``.
+        budget: Budget ``tau``.
+        downdate: Whether each removed record's part is subtracted from the matrix.
+        public_curvature: Curvature ``k`` of public rows.
     """
     require_count(least=0, records=records)
     require_count(least=1, n=n)
@@ -80,7 +80,7 @@ def worst_residual(
 def strict_records(
     *, n: int, strong_convexity: float, budget: float, downdate: bool = True, public_curvature: float = 0.0
 ) -> int:
-    """Return how many records, whatever they are, may be removed before data must be read again; 0 if none may."""
+    """Return the largest number of records, of any values, that may be removed before data must be read again."""
 
     def holds(records: int) -> bool:
         worst = worst_residual(
@@ -107,11 +107,12 @@ def usual_records(
 ) -> int:
     """Return the number of records that a typical stream removes before its realised bound reaches the budget.
 
-    No guarantee depends on it: it uses two rough estimates of how far ``S`` records move the weights. Their directions
-    are random, half of what a record can do, one record a request, in data that fill ``d`` directions evenly: curvature
-    ``h = 1 / (4 d)``, so one record moves ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm and ``S`` make
-    ``(2/3) (S / USUAL)^(3/2) e^2``. And their mean is that of all records, ``m w*``, about `TOGETHER` ``sqrt(m)`` long:
-    ``(S TOGETHER / (2 n))^2 / 2``.
+    No guarantee depends on this number. It uses two rough estimates of how far ``S`` records move the weights. The
+    first estimate assumes that the records' gradients have random directions and half of their largest length, that
+    each request has one record, and that the data fill ``d`` directions evenly. Then the curvature is ``h = 1 / (4
+    d)``, one record moves the weights by ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm, and ``S`` records add
+    ``(2/3) (S / USUAL)^(3/2) e^2``. The second estimate assumes that the records' mean gradient is that of all records,
+    ``m w*``, of length about `TOGETHER` ``sqrt(m)``. This adds ``(S TOGETHER / (2 n))^2 / 2``.
     """
     strict = strict_records(
         n=n,
@@ -140,7 +141,7 @@ TOGETHER = 0.7
 
 
 def _most(holds: Callable[[int], bool], n: int) -> int:
-    """Return the largest number up to ``n`` for which a condition holds that holds for all smaller ones, or 0."""
+    """Return the largest number up to ``n`` for which a condition holds, or 0. It must hold for all smaller ones."""
     least, most = 0, n + 1
     while most - least > 1:
         middle = (least + most) // 2

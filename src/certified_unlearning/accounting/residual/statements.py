@@ -1,4 +1,4 @@
-"""Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
+"""What certificates of certified refit and Newton removal state in words: comparator, observers, assumptions."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ NOT_PROMISED_OF_MORE_CLASSES = (
 
 
 def not_promised(*, by_passes: bool, every_request_passes: bool, public_records: int) -> tuple[str, ...]:
-    """Return what is not promised; the arguments are those of `assumptions`."""
+    """Return what the guarantee does not promise. The arguments are those of `assumptions`."""
     usual = NOT_PROMISED
     if by_passes:
         usual = NOT_PROMISED_OF_MORE_CLASSES if every_request_passes else NOT_PROMISED_BY_PASSES
@@ -94,7 +94,7 @@ def comparator(*, additions: bool, one_vs_rest: bool, public_records: int) -> st
     Args:
         additions: Whether records were added.
         one_vs_rest: Whether each of several classes has a model against the rest.
-        public_records: How many rows are public.
+        public_records: Number of public rows.
     """
     compared = COMPARATOR_WITH_ADDITIONS if additions else COMPARATOR
     if public_records:
@@ -128,16 +128,15 @@ def assumptions(
         preprocessing: The assumption on the features.
         noise_source: Source of the noise.
         noise_resolution: Largest distance of the noise from exact noise.
-        strict: Whether data are read again by counts alone.
-        unscheduled: Whether data were read at another time.
-        by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
-        every_request_passes: Whether, with passes, every request that does not relearn reads the rows, because there is
-            no Newton step.
+        strict: Whether counts of records alone decide when data are read again.
+        unscheduled: Whether data were read at a time that was not planned.
+        by_passes: Whether passes over the rows may correct the weights, and the distance to the minimiser is certified.
+        every_request_passes: Whether every request that does not relearn makes a pass, because there is no Newton step.
         class_weights: Whether classes have different weights.
         targets: Whether the model predicts targets instead of classes.
         additions: Whether records were added.
-        public_records: How many rows are public.
-        public_curvature: The curvature that public rows guarantee, besides the regulariser.
+        public_records: Number of public rows.
+        public_curvature: The curvature that public rows add to that of the regulariser.
         restored: Whether releases were lost, because the model was restored from a backup.
     """
     near = _nearness(by_passes, every_request_passes, additions)

@@ -1,1 +1,1 @@
-"""Shifted interpolation, exact on quadratics: whole data sets, cyclic mini-batches, and what rounding costs."""
+"""Shifted interpolation, which is exact on quadratics, and what rounding costs."""

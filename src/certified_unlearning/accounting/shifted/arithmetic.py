@@ -1,8 +1,8 @@
-"""How computed steps weaken a guarantee, which arithmetic a run needs, and how much noise this requires.
+"""How rounding weakens a guarantee, which arithmetic a run needs, and how much noise rounding requires.
 
 The derivation is in `rounding`. `shifted` and the results of `pooling` count a step error as sensitivity. Analyses of
-exact steps use the triangle inequality: a computed run is indistinguishable from the exact one on the same data, the
-exact runs from each other, and the other exact run from the computed one.
+exact steps use the triangle inequality. Three pairs are indistinguishable: a computed run and the exact run on the same
+data, the two exact runs, and the other exact run and its computed run.
 """
 
 import math
@@ -23,17 +23,17 @@ TRIANGLE_SHARE = 1e-6
 
 
 class RoundingFloor(NamedTuple):
-    """The ``mu`` that rounding alone costs, for any number of steps: ``per_precision / sigma + relative``."""
+    """The ``mu`` that rounding alone costs for any number of steps, ``per_precision / sigma + relative``."""
 
     per_precision: float
     relative: float
 
     def mu(self, sigma: float) -> float:
-        """Return the cost at a noise scale."""
+        """Return the ``mu`` that rounding costs at a noise scale."""
         return self.per_precision / sigma + self.relative
 
     def least_sigma(self, epsilon: float, delta: float) -> float:
-        """Return the least noise scale at which the cost is `SHARE` of a target's ``mu``; infinite if there is none."""
+        """Return the least noise scale at which rounding costs `SHARE` of a target's ``mu``, or infinity."""
         room = SHARE * mu_from_epsilon(epsilon, delta) - self.relative
         return self.per_precision / room if room > 0 else math.inf
 
@@ -48,7 +48,7 @@ def computed(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Problem:
-    """Return the computed problem of a loss of linear scores; the arguments are those of `rounding.rounding`."""
+    """Return a problem of linear scores with its rounding. The arguments are those of `rounding.rounding`."""
     counted = rounding(
         n=problem.n,
         features=features,
@@ -66,11 +66,11 @@ def computed(
 
 FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
-"""Factor on rounding in analyses that compare with exact runs, because it costs delta as well."""
+"""Factor on rounding in analyses that compare with exact runs, because there rounding also costs delta."""
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return the floor for analyses of exact steps."""
+    """Return the function that gives the floor for analyses of exact steps, `TRIANGLE_FACTOR` times as large."""
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
@@ -80,7 +80,7 @@ def triangle_floor(floor_of: FloorOf) -> FloorOf:
 
 
 def langevin_floor(problem: Problem) -> RoundingFloor:
-    """Return the floor of noisy steps: ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
+    """Return the floor of noisy steps, ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
     problem.require_strong_convexity()
     noise_std = math.sqrt(2 * problem.step_size)  # for sigma = 1
     of_unit_error = pooled_mu([NoisyPhase(math.inf, contraction_gap(problem), 2.0, noise_std)])
@@ -88,10 +88,11 @@ def langevin_floor(problem: Problem) -> RoundingFloor:
 
 
 def descent_floor(problem: Problem) -> RoundingFloor:
-    """Return the floor of noiseless steps and published noise, whether or not the noise is fed back.
+    """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
 
-    Both runs end within ``rho / (1 - c)`` of where exact ones would. If the noise is fed back, requests of ``I`` steps
-    add up to ``sqrt((1 + c^I) (1 - c^I))`` times that, of one phase, and its noise: at most ``sqrt(2)`` times.
+    Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back, the errors of
+    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the error of one phase and its noise, which is
+    at most ``sqrt(2)`` times that error.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
@@ -107,13 +108,13 @@ def chosen_arithmetic(
     Args:
         candidates: The problem in each type, with its rounding, coarsest first.
         floor_of: `langevin_floor` or `descent_floor`.
-        sigma: The noise scale, or the least one that suffices without rounding.
-        may_rise: Whether a larger one may be used with the finest type.
+        sigma: The noise scale, or the least noise scale that suffices without rounding.
+        may_rise: Whether a larger noise scale may be used with the finest type.
         epsilon: Target epsilon.
         delta: Target delta.
 
     Raises:
-        AssumptionError: Rounding would dominate in all types; the message names the noise that would be enough.
+        AssumptionError: Rounding would cost more in every type. The message names the noise that would be enough.
     """
     for dtype, problem in candidates.items():
         least = floor_of(problem).least_sigma(epsilon, delta)
@@ -143,11 +144,11 @@ FREE = RoundingCost(0.0, 0.0)
 
 
 def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
-    """Return the additional cost of computed runs that are within ``mu``-Gaussian DP of the exact ones.
+    """Return what computed runs add to a guarantee, if they are within ``mu``-Gaussian DP of the exact runs.
 
-    With ``(e, d)`` of that distance, ``P(E) <= exp(e) P'(E) + d`` on either side of
-    ``P'(E) <= exp(epsilon) Q'(E) + delta`` gives ``epsilon + 2 e`` and
-    ``exp(e) delta + d (1 + exp(epsilon + e))``; ``d`` is chosen so that it matters little.
+    Let the exact runs satisfy ``P'(E) <= exp(epsilon) Q'(E) + delta``, and let each computed run be ``(e, d)``-close to
+    its exact run, so ``P(E) <= exp(e) P'(E) + d``. Together, these give ``epsilon + 2 e`` and
+    ``exp(e) delta + d (1 + exp(epsilon + e))``. ``d`` is chosen so small that it hardly changes the result.
 
     Args:
         mu: ``mu`` between a computed run and the exact one.
@@ -164,6 +165,6 @@ def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -
 
 
 def failure_delta(problem: Problem, *, steps: float, epsilon: float) -> float:
-    """Return the addition to delta of two runs because random norms may be larger than assumed."""
+    """Return the addition to delta for random norms that are larger than assumed, in two runs."""
     failure = problem.rounding.failure_of(steps)
     return min(1.0, failure + failure * math.exp(min(epsilon, 700.0)))

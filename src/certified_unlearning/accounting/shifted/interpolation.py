@@ -1,9 +1,10 @@
 """Shifted interpolation for learning and unlearning by noisy gradient descent.
 
-Exact on quadratics for step sizes up to ``2 / (L + m)``; beyond, an upper bound.
+The results are exact on quadratics for step sizes up to ``2 / (L + m)``. For larger step sizes, they are upper bounds.
 
-The phases of a run, and what its end reveals by `pooling` (Bok, Su, Altschuler, ICML 2024). The losses must be smooth,
-and strongly convex or convex; every value holds with and without projection on a ball. A guarantee compares with a run
+This module computes the phases of a run, and by `pooling` how much the end of the run reveals (Bok, Su, Altschuler,
+ICML 2024). The losses must be smooth, and strongly convex or convex. Every value holds with and without projection on a
+ball. A guarantee compares with a run
 of the same algorithm with the same constants, and covers requests that were fixed in advance.
 """
 
@@ -19,10 +20,12 @@ from certified_unlearning.errors import AssumptionError
 
 
 def contraction_gap(problem: Problem) -> float:
-    """Return ``1 - c`` for gradient steps, ``c = max(|1 - eta m|, |1 - eta L|)``: exactly ``eta m`` up to ``2/(L+m)``.
+    """Return ``1 - c`` for gradient steps, where ``c = max(|1 - eta m|, |1 - eta L|)``.
+
+    For step sizes up to ``2 / (L + m)``, it is exactly ``eta m``.
 
     Raises:
-        AssumptionError: ``step_size`` exceeds ``2 / L``, so that steps may drive points apart.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, so steps could move points apart.
     """
     limit = 2 / problem.smoothness
     if problem.step_size > math.nextafter(limit, math.inf):
@@ -53,10 +56,10 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
     Args:
         problem: The constants.
         sigma: Noise scale.
-        records: Number ``S`` of records in which the two data sets differ; 0 if they agree. Rounding is added in either
-            case.
-        steps: Number of steps; may be infinite.
-        removed_before: Number of records that are in neither data set any more.
+        records: Number ``S`` of records in which the two data sets differ; 0 if they agree. Rounding is counted in both
+            cases.
+        steps: Number of steps, possibly infinite.
+        removed_before: Number of records that were removed earlier, from both data sets.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
@@ -69,12 +72,13 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
 
 
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
-    """Return the phases of a schedule, against the same run on the data left after all its requests.
+    """Return the phases of a schedule, compared with the same run on the data that are left after all requests.
 
-    Learning differs in the records of all requests, and the steps of request ``j`` differ in those of later requests.
+    In learning, the two runs differ in the records of all requests. In the steps of request ``j``, they differ in the
+    records of later requests.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: The requests remove more records than exist.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     removed = list(accumulate(schedule.records, initial=0))
@@ -93,23 +97,23 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
     Retraining means the same learning run from the same start, on the data after all removals, for the same total
-    number of steps (learning and every request's); learning to stationarity is compared with stationarity. It is
-    `pooled_mu` of `schedule_phases`: the noise stays the same and the sensitivity never increases, so everything is one
-    block.
+    number of steps of learning and of all requests. Learning to stationarity is compared with stationarity. The curve
+    is the `pooled_mu` of `schedule_phases`. The noise stays the same and the sensitivity never increases, so all phases
+    are one block.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: The requests remove more records than exist.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
 
 
 def curve_by_answer(problem: Problem, schedule: Schedule) -> Callable[[int], GaussianCurve]:
-    """Return `curve` for each number of steps of the last request, with the same arguments and errors."""
+    """Return a function that gives the `curve` for each number of steps of the last request."""
     *phases, answer = schedule_phases(problem, schedule)
     before = Pool.of(phases)
     return lambda steps: GaussianCurve(before.followed_by(answer.lasting(steps)).mu())
@@ -118,19 +122,19 @@ def curve_by_answer(problem: Problem, schedule: Schedule) -> Callable[[int], Gau
 def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
     """Return the curve for an observer that keeps every published model, not only the last.
 
-    Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
+    Given the models published so far, both runs continue from the same point. So each phase counts on its own, and the
     ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close to
-    learning's own ``mu``, because a published model cannot be recalled. The comparison is with the retrained run's
+    the ``mu`` of learning alone, because a published model cannot be recalled. The comparator is the retrained run's
     models at the same times. The order and the content of requests may depend on published models, as long as the group
     of records that they remove, their sizes and their numbers of steps are fixed in advance.
 
     Args:
         problem: The constants.
         schedule: Noise, learning steps, and the steps of every request.
-        learned_published: Whether the learned model was published, too, or only the model after each request.
+        learned_published: Whether the learned model was published, in addition to the model after each request.
 
     Raises:
-        ParameterError: More records are removed than there are.
+        ParameterError: The requests remove more records than exist.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     phases = schedule_phases(problem, schedule)
@@ -142,7 +146,7 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
     """Return how well models learned on data that differ in ``records`` can be distinguished.
 
-    ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
+    ``mu`` is ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
 
     Args:
         problem: The constants.
@@ -157,7 +161,7 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
 
 
 def _between_updates(problem: Problem, noise_std: float, records: int, removed_before: int) -> float:
-    """Return the largest distance between the two updates of one point, on data that differ in ``records``."""
+    """Return the largest distance between the updates of one point on two data sets that differ in ``records``."""
     gradients = problem.sensitivity(records, removed_before=removed_before) if records else 0.0
     error = problem.rounding.step_error(noise_std)
     if error == math.inf:
@@ -166,5 +170,5 @@ def _between_updates(problem: Problem, noise_std: float, records: int, removed_b
             f"{problem.step_size * problem.strong_convexity:.2g} is too small for the type of the weights; raise the "
             "regularisation, or use dtype float64"
         )
-    # Each of the two runs may end a step error away from the end in exact arithmetic.
+    # Each of the two computed steps may end one step error away from the end of the exact step.
     return problem.step_size * gradients + 2 * error

@@ -20,9 +20,9 @@ def gaussian_tv(gap: float) -> float:
 
 
 def gap_of_tv(tv: float) -> float:
-    """Return the gap at which `gaussian_tv` has a value strictly between 0 and 1."""
+    """Return the gap at which `gaussian_tv` equals ``tv``, strictly between 0 and 1."""
     require_probability(tv=tv)
-    # Imported here and below, because not every importer needs SciPy, which takes a second.
+    # Imported here because importing SciPy takes a second, and not every importer of this module needs it.
     from scipy.special import erfinv
 
     return math.sqrt(8) * float(erfinv(tv))

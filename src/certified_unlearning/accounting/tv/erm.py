@@ -1,7 +1,7 @@
-"""Parameters and rates of chapter 4's learners: empirical risk of smooth convex losses, steps over mini-batches.
+"""Parameters and rates of chapter 4's learners, which minimise the empirical risk of smooth convex losses.
 
-Numbers are real, as in the theorems, and rates omit constants and logarithms. If print and proof differ, a keyword or a
-name says which one is used.
+The learners take steps on mini-batches. Numbers are real, as in the theorems, and rates omit constants and logarithms.
+If a printed statement and its proof differ, a keyword or a name says which one is used.
 """
 
 import math
@@ -13,15 +13,15 @@ from certified_unlearning.errors import ParameterError
 
 @dataclass(frozen=True)
 class ConvexProblem:
-    """A smooth convex problem and the required stability of its solution.
+    """A smooth convex problem, and the required stability of a learner.
 
     Attributes:
         n: Number of records.
         dimension: Number of parameters, ``d``.
-        lipschitz: ``G``.
-        smoothness: ``H``.
-        diameter: ``D`` of the set of models.
-        rho: Target stability: the share of edits that may cause a recomputation, up to constants.
+        lipschitz: Lipschitz constant ``G``.
+        smoothness: Smoothness ``H``.
+        diameter: Diameter ``D`` of the set of models.
+        rho: Target stability. Up to constants, it is the share of edits that may cause a recomputation.
     """
 
     n: int
@@ -39,30 +39,31 @@ class ConvexProblem:
 
     @property
     def condition(self) -> float:
-        """``H D / G``."""
+        """The ratio ``H D / G``."""
         return self.smoothness * self.diameter / self.lipschitz
 
     @property
     def root_dimension(self) -> float:
-        """``sqrt(d)``."""
+        """The square root of the dimension, ``sqrt(d)``."""
         return math.sqrt(self.dimension)
 
     @property
     def stable_records(self) -> float:
-        """``rho n``."""
+        """The product ``rho n``."""
         return self.rho * self.n
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """How to run a learner.
+    """The parameters of a run of a learner.
 
     Attributes:
-        steps: ``T``.
-        batch_size: ``m``.
-        step_size: ``eta``.
-        noise: ``sigma`` per coordinate; for quantised SGD ``tau``, the grid's spacing; 0 for sub-sample-GD.
-        excess_risk: The theorem's rate.
+        steps: Number of steps ``T``.
+        batch_size: Batch size ``m``.
+        step_size: Step size ``eta``.
+        noise: Standard deviation ``sigma`` of the noise per coordinate; for quantised SGD, the grid's spacing ``tau``;
+            0 for sub-sample-GD.
+        excess_risk: Excess risk by the theorem's rate.
     """
 
     steps: float
@@ -73,20 +74,24 @@ class Parameters:
 
 
 def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
-    """Return steps and batch size rounded up; batches leave out at least one record, which can serve as a replacement.
+    """Return the number of steps and the batch size, rounded up.
 
-    Noise and step size follow from steps: call `theorem_22_at` or `proposition_7` again for these. For sub-sample-GD,
-    whose stability is ``T m / n``, use `proposition_3_whole` instead.
+    A batch leaves out at least one record, which can serve as a replacement. Noise and step size depend on the number
+    of
+    steps, so call `theorem_22_at` or `proposition_7` again for these. For sub-sample-GD, whose stability is ``T m /
+    n``,
+    use `proposition_3_whole` instead.
     """
     require_count(least=2, n=n)
     return math.ceil(parameters.steps), min(max(math.ceil(parameters.batch_size), 1), n - 1)
 
 
 def proposition_3(problem: ConvexProblem) -> Parameters:
-    """Return sub-sample-GD's parameters (Algorithm 19): ``T m = rho n``.
+    """Return the parameters of sub-sample-GD (Algorithm 19), for which ``T m = rho n``.
 
-    Proposition 3 prints ``m >= 1`` together with a fixed ``T``. If ``G sqrt(rho n) < D H``, that would break stability,
-    so here ``T = rho n`` in that case.
+    Proposition 3 prints ``m >= 1`` together with a fixed ``T``. If ``G sqrt(rho n) < D H``, this would violate
+    stability.
+    In that case, ``T = rho n`` is used.
     """
     root = math.sqrt(problem.stable_records)
     batch_size = max(root / problem.condition, 1.0)
@@ -96,7 +101,7 @@ def proposition_3(problem: ConvexProblem) -> Parameters:
 
 
 def proposition_3_whole(problem: ConvexProblem) -> Parameters:
-    """Return `proposition_3` with whole steps and batches, rounded so that ``T m <= rho n``.
+    """Return the parameters of `proposition_3`, with whole numbers of steps and records such that ``T m <= rho n``.
 
     Raises:
         ParameterError: ``rho n`` is below 1, so not even one record may be used.
@@ -110,9 +115,10 @@ def proposition_3_whole(problem: ConvexProblem) -> Parameters:
 
 
 def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
-    """Return accelerated noisy SGD's parameters (Algorithm 9) for given steps and batches.
+    """Return the parameters of accelerated noisy SGD (Algorithm 9) for a given number of steps and batch size.
 
-    ``sigma = 8 sqrt(T) G / (n rho)``, and a step size of `noisy_step_size`. Amplification by sub-sampling needs
+    The noise is ``sigma = 8 sqrt(T) G / (n rho)``, and the step size is `noisy_step_size`. Amplification by
+    sub-sampling needs
     ``T >= (n rho)^2 / (10.048 m^2)``.
     """
     sigma = stable_sigma(problem, steps=steps)
@@ -127,7 +133,7 @@ def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) ->
 
 
 def proposition_7(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
-    """Return noisy SGD's parameters (Algorithm 21) for given steps and batches: as `proposition_1`, not accelerated."""
+    """Return the parameters of noisy SGD (Algorithm 21), like `proposition_1` but without acceleration."""
     sigma = stable_sigma(problem, steps=steps)
     g, diameter = problem.lipschitz, problem.diameter
     risk = (
@@ -138,7 +144,7 @@ def proposition_7(problem: ConvexProblem, *, steps: float, batch_size: float) ->
 
 
 def stable_sigma(problem: ConvexProblem, *, steps: float) -> float:
-    """Return ``8 sqrt(T) G / (n rho)``, at which a noisy run is ``rho``-stable (Propositions 1 and 7)."""
+    """Return the noise ``8 sqrt(T) G / (n rho)``, with which a run is ``rho``-stable (Propositions 1 and 7)."""
     require_positive(steps=steps)
     return 8 * math.sqrt(steps) * problem.lipschitz / problem.stable_records
 
@@ -146,9 +152,9 @@ def stable_sigma(problem: ConvexProblem, *, steps: float) -> float:
 def noisy_step_size(
     problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
 ) -> float:
-    """Return ``min(1 / (2 H), D / ((G / sqrt(m) + sigma sqrt(d)) T^p))``, ``p`` 3/2 if accelerated, 1/2 if not.
+    """Return the step size ``min(1 / (2 H), D / ((G / sqrt(m) + sigma sqrt(d)) T^p))``.
 
-    Propositions 1 and 7 print no ``sqrt(d)``, which their proofs need.
+    ``p`` is 3/2 with acceleration, and 1/2 without. Propositions 1 and 7 print no ``sqrt(d)``, which their proofs need.
     """
     require_positive(steps=steps, batch_size=batch_size)
     spread = problem.lipschitz / math.sqrt(batch_size) + sigma * problem.root_dimension
@@ -156,33 +162,34 @@ def noisy_step_size(
 
 
 def theorem_22(problem: ConvexProblem) -> Parameters:
-    """Return accelerated noisy SGD's parameters if a share ``rho`` of edits causes a recomputation (second branch).
+    """Return the parameters with which accelerated noisy SGD recomputes for a share ``rho`` of edits (second branch).
 
-    That is Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
-    ``T = (H D n rho / (G sqrt(d)))^(2/5)``, ``m = (G / (H D))^2 T^3``; rate ``H D^2 / T^2``. The first branch is
-    `proposition_3`; the rates do not say which is better at real sizes.
+    This is Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
+    ``T = (H D n rho / (G sqrt(d)))^(2/5)`` and ``m = (G / (H D))^2 T^3``. The rate is ``H D^2 / T^2``. The first branch
+    of the theorem is `proposition_3`. The rates do not show which branch is better for real numbers of records.
     """
     steps = (problem.condition * problem.stable_records / problem.root_dimension) ** 0.4
     return theorem_22_at(problem, steps=steps, batch_size=steps**3 / problem.condition**2)
 
 
 def theorem_22_at(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
-    """Return `theorem_22` for given steps and batches."""
+    """Return the parameters of `theorem_22` for a given number of steps and batch size."""
     inner = inner_problem(problem, steps=steps)
     risk = problem.smoothness * problem.diameter**2 / steps**2
     return replace(proposition_1(inner, steps=steps, batch_size=batch_size), excess_risk=risk)
 
 
 def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
-    """Return the problem at stability ``rho / sqrt(T)``, so that about a share ``rho`` of edits recomputes."""
+    """Return the problem at stability ``rho / sqrt(T)``, at which about a share ``rho`` of edits recompute."""
     require_positive(steps=steps)
     return replace(problem, rho=problem.rho / math.sqrt(steps))
 
 
 def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Parameters:
-    """Return noisy SGD's parameters if a share ``rho`` of edits causes a recomputation.
+    """Return the parameters with which noisy SGD recomputes for a share ``rho`` of edits.
 
-    ``T = (H D rho n / (G sqrt(d)))^(2/3)``, ``m = (G / (H D))^2 T``; rate ``(sqrt(H) G D^2 sqrt(d) / (rho n))^(2/3)``.
+    ``T = (H D rho n / (G sqrt(d)))^(2/3)`` and ``m = (G / (H D))^2 T``. The rate is
+    ``(sqrt(H) G D^2 sqrt(d) / (rho n))^(2/3)``.
 
     Args:
         problem: The constants.
@@ -197,8 +204,9 @@ def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Paramet
 
 
 def proposition_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
-    """Return quantised SGD's parameters (Algorithm 23, Theorem 45); ``noise`` is ``tau = 4 G d T / (rho n)``.
+    """Return the parameters of quantised SGD (Algorithm 23, Theorem 45).
 
+    ``noise`` is the grid's spacing, ``tau = 4 G d T / (rho n)``, and
     ``T = max(rho n / (d^(3/2) sqrt(m)), (H D rho n / (G d^(3/2)))^(2/3))``.
     """
     require_positive(batch_size=batch_size)
@@ -217,11 +225,11 @@ def theorem_45(problem: ConvexProblem) -> Parameters:
 
 
 def noise_floor(problem: ConvexProblem) -> float:
-    """Return ``G D sqrt(d) / (rho n)``, the part of a rate due to noise, for any number of steps."""
+    """Return ``G D sqrt(d) / (rho n)``, the part of a rate that is due to noise, for any number of steps."""
     return problem.lipschitz * problem.diameter * problem.root_dimension / problem.stable_records
 
 
 def step_size_of_spread(problem: ConvexProblem, *, spread: float, steps: float, accelerated: bool) -> float:
-    """Return ``min(1 / (2 H), D / (spread T^p))``, ``p`` 3/2 if accelerated, 1/2 if not."""
+    """Return the step size ``min(1 / (2 H), D / (spread T^p))``, where ``p`` is 3/2 with acceleration, else 1/2."""
     horizon = math.pow(steps, 1.5 if accelerated else 0.5)
     return min(1 / (2 * problem.smoothness), problem.diameter / (spread * horizon))

@@ -1,7 +1,7 @@
-"""Plans: the least noise, or the most steps, with which an edit causes a recomputation at most as often as requested.
+"""Plans with the least noise or the most steps for a target probability that an edit causes a recomputation.
 
-A plan is made once, before anything is learned, and kept over all edits: steps, batches and noise are part of the
-algorithm whose law an unlearner reproduces, so none may depend on the current number of records.
+A plan is made once, before learning, and kept for all edits. Steps, batches and noise are part of the algorithm whose
+distribution an unlearner reproduces, so none of them may depend on the current number of records.
 """
 
 import math
@@ -25,14 +25,14 @@ from certified_unlearning.accounting.tv.tree import (
 )
 from certified_unlearning.errors import InfeasibleError, ParameterError
 
-# `random`: positions are a uniform permutation, which exactness of insertions requires. `arrival`: records stay in
-# order of arrival, and a deleted record may have any position.
+# `random`: positions are a uniform permutation, which is required for insertions to be exact. `arrival`: records stay
+# in their order of arrival, and a deleted record may have any position.
 Order = Literal["random", "arrival"]
 
 
 BELOW_ONE = math.nextafter(1.0, 0.0)
 MOST_STEPS = 10_000_000
-"""Plans of more steps than these are refused."""
+"""Plans with more steps than this are refused."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class NoisePlan:
     """Noise for a target probability of a recomputation after one edit.
 
     Attributes:
-        noise: The least noise that suffices; 0 if none is needed. Standard deviation per coordinate; for quantised SGD
-            the grid's spacing.
-        recompute_probability: A bound on the probability at that noise, at most the target.
+        noise: The least noise that suffices, as a standard deviation per coordinate; for quantised SGD, the grid's
+            spacing. It is 0 if no noise is needed.
+        recompute_probability: Bound on the probability of a recomputation at this noise, at most the target.
         published_noise: The noise by the theorem's constants, for the same ``rho``.
     """
 
@@ -52,11 +52,11 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the largest number of steps after which sub-sample-GD recomputes with at most a given probability (or 0).
+    """Return the largest number of steps at which sub-sample-GD recomputes with at most a given probability, or 0.
 
     Args:
-        n: The fewest records there will be before a deletion.
-        batch_size: ``m``.
+        n: The fewest records before any deletion.
+        batch_size: Batch size ``m``.
         recompute_probability: Target probability, strictly between 0 and 1.
     """
     require_batch(n, batch_size)
@@ -72,11 +72,11 @@ def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
 
 
 def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
-    """Return the largest batches with which sub-sample-GD recomputes with at most a given probability.
+    """Return the largest batch size at which sub-sample-GD recomputes with at most a given probability.
 
     Args:
-        n: The fewest records there will be before a deletion.
-        steps: ``T``.
+        n: The fewest records before any deletion.
+        steps: Number of steps ``T``.
         recompute_probability: Target probability, strictly between 0 and 1.
 
     Raises:
@@ -100,9 +100,9 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
 
 
 def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
-    """Return the most steps after which noisy SGD recomputes with at most a given probability, or 0.
+    """Return the most steps at which noisy SGD recomputes with at most a given probability, or 0.
 
-    Arguments and errors are those of `plan_noisy_sgd`; ``sigma`` is the noise.
+    The arguments and errors are those of `plan_noisy_sgd`. ``sigma`` is the standard deviation of the noise.
     """
     require_batch(n, batch_size)
     require_positive(sigma=sigma, lipschitz=lipschitz)
@@ -119,9 +119,9 @@ def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float,
 def most_quantised_steps(
     *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
 ) -> int:
-    """Return the most steps after which quantised SGD recomputes with at most a given probability, or 0.
+    """Return the most steps at which quantised SGD recomputes with at most a given probability, or 0.
 
-    Arguments and errors are those of `plan_quantised_sgd`; ``resolution`` is the grid's spacing.
+    The arguments and errors are those of `plan_quantised_sgd`. ``resolution`` is the grid's spacing.
     """
     require_batch(n, batch_size)
     require_positive(resolution=resolution, lipschitz=lipschitz)
@@ -143,7 +143,7 @@ def most_quantised_steps(
 def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
     """Return the most noisy linear queries that are recomputed with at most a given probability, or 0.
 
-    Arguments and errors are those of `plan_queries`; ``sigma`` is the noise.
+    The arguments and errors are those of `plan_queries`. ``sigma`` is the standard deviation of the noise.
     """
     require_positive(sigma=sigma, bound=bound)
     require_probability(recompute_probability=recompute_probability)
@@ -153,7 +153,7 @@ def most_queries(*, sigma: float, bound: float, recompute_probability: float) ->
 
 
 def _most(probability: Callable[[int], float], wanted: float) -> int:
-    """Return the most steps with at most the target probability of a recomputation, if all steps are equal."""
+    """Return the most steps at which the probability of a recomputation is at most a target, if all steps are equal."""
     once = probability(1)
     if once > wanted:
         return 0
@@ -166,16 +166,16 @@ def _most(probability: Callable[[int], float], wanted: float) -> int:
 
 
 def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, recompute_probability: float) -> NoisePlan:
-    """Return noisy SGD's noise, accelerated or not, for records whose gradients have norm at most ``G``.
+    """Return the noise of noisy SGD, accelerated or not, for records whose gradients have norm at most ``G``.
 
-    The published one is Theorems 22 and 44's ``8 T G / (n rho)``; ``sqrt(2 / pi) T G / (n rho)`` suffices by the union
-    bound alone; the least sufficient noise is slightly below it.
+    The published noise is ``8 T G / (n rho)`` (Theorems 22 and 44). By the union bound alone, ``sqrt(2 / pi) T G / (n
+    rho)`` suffices, and the least sufficient noise is slightly smaller.
 
     Args:
-        n: The fewest records there will be before a deletion.
-        batch_size: ``m``.
-        steps: ``T``.
-        lipschitz: ``G``.
+        n: The fewest records before any deletion.
+        batch_size: Batch size ``m``.
+        steps: Number of steps ``T``.
+        lipschitz: Bound ``G`` on the norm of a record's gradient.
         recompute_probability: Target probability for one edit, strictly between 0 and 1.
     """
     require_batch(n, batch_size)
@@ -195,9 +195,9 @@ def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, rec
 def plan_quantised_sgd(
     *, n: int, batch_size: int, steps: int, lipschitz: float, dimension: int, recompute_probability: float
 ) -> NoisePlan:
-    """Return quantised SGD's grid; the published one is Theorem 45's ``4 G d T / (n rho)``.
+    """Return the grid's spacing for quantised SGD. The published spacing is ``4 G d T / (n rho)`` (Theorem 45).
 
-    Arguments and errors are those of `plan_noisy_sgd`; ``dimension`` is ``d``.
+    The arguments and errors are those of `plan_noisy_sgd`. ``dimension`` is the number of parameters, ``d``.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps, dimension=dimension)
@@ -211,19 +211,20 @@ def plan_quantised_sgd(
         )
 
     published = 4 * lipschitz * dimension * steps / (n * recompute_probability)
-    # If batches contain the record rarely enough, any grid suffices, but there must be one.
+    # If batches contain the record rarely enough, any grid suffices, but some grid is needed.
     return _enough(probability, math.sqrt(dimension) * gap / min(tv, 1.0), recompute_probability, published)
 
 
 def plan_queries(*, queries: int, bound: float, recompute_probability: float) -> NoisePlan:
     """Return the noise of linear queries, which are sums.
 
-    The published one is Theorem 51's ``8 B / rho`` of sums, with the factor ``sqrt(T)`` that its print lacks, and with
-    ``rho / sqrt(T)`` for ``rho``, because a share ``rho sqrt(T)`` of edits causes a recomputation: ``8 T B / rho``.
+    The published noise is ``8 T B / rho``. It is derived from Theorem 51's ``8 B / rho`` for sums in two steps. First,
+    the printed formula lacks a factor ``sqrt(T)``. Second, ``rho / sqrt(T)`` replaces ``rho``, because a share ``rho
+    sqrt(T)`` of edits cause a recomputation.
 
     Args:
-        queries: ``T``, noisy queries of a run.
-        bound: ``B``, the largest norm of one record's part.
+        queries: Number ``T`` of noisy queries in a run.
+        bound: Largest norm ``B`` of one record's part of a query.
         recompute_probability: Target probability for one edit, strictly between 0 and 1.
     """
     require_count(least=1, queries=queries)
@@ -238,13 +239,13 @@ def plan_queries(*, queries: int, bound: float, recompute_probability: float) ->
 
 
 def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order: Order = "random") -> NoisePlan:
-    """Return the noise of prefix sums' nodes, for all edits while there are at most ``n`` records.
+    """Return the noise of the nodes of prefix sums, for all edits as long as there are at most ``n`` records.
 
-    The published one is Theorem 25's, with base 2.
+    The published noise is that of Theorem 25, with logarithms to base 2.
 
     Args:
-        n: The most records there will ever be.
-        sensitivity: ``B``.
+        n: The largest number of records at any time.
+        sensitivity: Largest distance ``B`` by which replacing a record moves a sum.
         recompute_probability: Target probability for one edit, strictly between 0 and 1.
         order: The order of the records, see `Order`.
     """
@@ -264,8 +265,8 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
     from scipy.optimize import brentq
 
-    # One node rejects at most as often as all nodes together, which gives one end; the union bound over all heights
-    # gives the other.
+    # One node rejects at most as often as all nodes together, which gives one end of the search. The union bound over
+    # all heights gives the other end.
     highest, lowest = recompute_probability, recompute_probability / (n - 1).bit_length()
     tau = highest if excess(highest) <= 0 else float(brentq(excess, lowest / 2, highest, xtol=1e-300, rtol=1e-14))
     published = theorem_25_sigma(n=n, rho=recompute_probability, sensitivity=sensitivity)
@@ -273,13 +274,13 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
 
 def _tv_of_a_hit(n: int, batch_size: int, steps: int, recompute_probability: float) -> float:
-    """Return the total variation that a step with the record in its batch may cost; 1 or more means no limit."""
+    """Return the total variation allowed to a step whose batch contains the record; 1 or more means no limit."""
     require_probability(recompute_probability=recompute_probability)
     return probability_each(recompute_probability, steps) * n / batch_size
 
 
 def _enough(probability: Callable[[float], float], noise: float, wanted: float, published: float) -> NoisePlan:
-    """Return the plan, with slightly more noise so that rounding does not take it above the target."""
+    """Return the plan with slightly more noise, so that rounding does not push the probability above the target."""
     more = 1e-15
     while probability(noise) > wanted:
         noise *= 1 + more

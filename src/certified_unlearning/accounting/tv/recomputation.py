@@ -1,8 +1,8 @@
-"""The probability that an edit is rejected somewhere in a run, and how much is then recomputed.
+"""The probability that a step of a run rejects an edit, and how much is then recomputed.
 
-Noisy SGD (Algorithms 9, 10, 21, 22), quantised SGD (23, 24) and linear queries (26, 27); `tree` has prefix sums,
-`subsampling` the bound for all mini-batch methods. Printed constants are far from actual values: each printed bound is
-next to the sharper one that follows from the same coupling.
+This module covers noisy SGD (Algorithms 9, 10, 21, 22), quantised SGD (23, 24) and linear queries (26, 27). `tree`
+covers prefix sums, and `subsampling` has a bound for all mini-batch methods. Printed constants are far from actual
+values, so each printed bound is next to the sharper bound that follows from the same coupling.
 """
 
 import math
@@ -18,17 +18,18 @@ from certified_unlearning.errors import ParameterError
 def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: float, gap: float) -> float:
     """Return the probability that noisy SGD recomputes after one deletion (derived).
 
-    ``1 - (1 - (m / n) tv)^T``: a step has the record in its batch with probability ``m / n``, and then keeps its noisy
-    gradient with probability ``1 - tv``. The value is exact if every replacement moves a batch's mean gradient by
-    ``gap``, and an upper bound if each moves it by at most ``gap``. Lemma 30's assumption, gradients of length ``G``,
-    is ``gap = 2 G / m``. For an insertion into ``n`` records use ``n + 1``.
+    It is ``1 - (1 - (m / n) tv)^T``. With probability ``m / n``, the batch of a step contains the record, and then the
+    step keeps its noisy gradient with probability ``1 - tv``. The value is exact if every replacement moves a batch's
+    mean gradient by ``gap``. It is an upper bound if every replacement moves the mean gradient by at most ``gap``.
+    Lemma 30 assumes gradients of length ``G``, so ``gap = 2 G / m``. For an insertion into ``n`` records, use ``n +
+    1``.
 
     Args:
         n: Number of records.
-        batch_size: ``m``.
-        steps: ``T``.
-        sigma: Standard deviation of the noise of a step; 0 is sub-sample-GD.
-        gap: How far replacing one record moves the mean gradient.
+        batch_size: Batch size ``m``.
+        steps: Number of steps ``T``.
+        sigma: Standard deviation of a step's noise; 0 for sub-sample-GD.
+        gap: Distance by which replacing one record moves the mean gradient.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)
@@ -38,14 +39,14 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
 
 
 def quantiser_disagreement_bound(distance: float, *, dimension: int, resolution: float, printed: bool = False) -> float:
-    """Return a bound, at most 1, on the probability that a randomly shifted grid separates vectors at a distance.
+    """Return a bound, at most 1, on the probability that a randomly shifted grid separates two vectors.
 
     Args:
-        distance: Euclidean distance ``delta``.
-        dimension: ``d``.
-        resolution: ``tau``.
-        printed: Whether to use Lemma 31's ``2 d delta / tau``, which holds jointly for all vectors at that distance;
-            the coupling needs one pair, for which ``sqrt(d) delta / tau`` holds (derived).
+        distance: Euclidean distance ``delta`` of the vectors.
+        dimension: Dimension ``d`` of the vectors.
+        resolution: Spacing ``tau`` of the grid.
+        printed: Whether to use Lemma 31's ``2 d delta / tau``, which holds jointly for all vectors at this distance.
+            The coupling needs only one pair of vectors, for which ``sqrt(d) delta / tau`` holds (derived).
     """
     require_non_negative(distance=distance)
     require_count(least=1, dimension=dimension)
@@ -70,13 +71,14 @@ def quantised_recompute_probability(
 def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> float:
     """Return a bound on the probability that noisy linear queries are recomputed after one edit (derived).
 
-    ``1 - (1 - tv)^T``: every query moves by the record's own part, and has noise. ``T tv`` is an upper bound on this.
+    The bound is ``1 - (1 - tv)^T``, because an edit moves every noisy query by the record's part. ``T tv`` is a larger
+    bound.
 
     Args:
-        queries: ``T``, noisy queries of a run.
-        sigma: Standard deviation of their noise per coordinate.
-        bound: ``B``, the largest norm of one record's part. A bound on what *replacing* a record moves is not enough:
-            a deletion takes the whole part away.
+        queries: Number ``T`` of noisy queries in a run.
+        sigma: Standard deviation of a query's noise, per coordinate.
+        bound: Largest norm ``B`` of one record's part of a query. A bound on the move by *replacing* a record is not
+            enough, because a deletion removes the whole part.
     """
     require_count(least=0, queries=queries)
     require_positive(sigma=sigma)
@@ -85,12 +87,12 @@ def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> 
 
 
 def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool = True) -> float:
-    """Return how many iterations one edit makes the run repeat, on average (derived).
+    """Return the mean number of iterations that one edit causes a run to repeat (derived).
 
     Args:
-        steps: ``T``.
-        rejection: ``q``, the probability that one step rejects, given that all before it did not.
-        reflected_counts: Whether the rejecting iteration counts, though only its noisy value is reflected.
+        steps: Number of steps ``T``.
+        rejection: Probability ``q`` that a step rejects, given that all earlier steps accepted.
+        reflected_counts: Whether the rejecting iteration counts, although only its noisy value is reflected.
 
     Raises:
         ParameterError: ``steps`` is negative, or ``rejection`` is not a probability.
@@ -100,6 +102,6 @@ def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool
         raise ParameterError(f"rejection must lie between 0 and 1, got {rejection!r}")
     if rejection == 1:
         return float(max(steps - (not reflected_counts), 0))
-    # sum of q (1 - q)^(t - 1) (T - t + 1) over t, as the sum of the probabilities of a rejection by step k.
+    # The sum over t of q (1 - q)^(t - 1) (T - t + 1) equals the sum over k of the probability of a rejection by step k.
     until = np.arange(1, steps + reflected_counts, dtype=float)
     return abs(float(np.expm1(until * math.log1p(-rejection)).sum()))

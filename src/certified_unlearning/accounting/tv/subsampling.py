@@ -1,7 +1,7 @@
-"""How often the mini-batches of a run contain the record of an edit, or one of several records.
+"""How often the mini-batches of a run contain the record of an edit.
 
 Source: Claims 1 to 10 of appendix C. Batches are uniform subsets without replacement, independent over the steps.
-Because noise only ever avoids recomputation, these probabilities bound those of every mini-batch method.
+Noise can only avoid recomputations, so these probabilities are upper bounds for every mini-batch method.
 """
 
 import math
@@ -11,15 +11,15 @@ from certified_unlearning.accounting.tv.distances import require_batch
 
 
 def subsampling_tv(*, n: int, batch_size: int, steps: int) -> float:
-    """Return ``1 - (1 - m / n)^T``: the probability that a record is in some batch of a run.
+    """Return ``1 - (1 - m / n)^T``, the probability that some batch of a run contains a record.
 
-    This is exactly the total variation between the batches of a run with the record and those of a run without it. It
-    is also exactly the probability that sub-sample-GD (Algorithm 20) recomputes when the record is deleted.
+    This is exactly the total variation between the batches of a run with the record and those of a run without the
+    record. It is also exactly the probability that sub-sample-GD (Algorithm 20) recomputes when the record is deleted.
 
     Args:
         n: Number of records before the deletion.
-        batch_size: ``m``.
-        steps: ``T``.
+        batch_size: Batch size ``m``.
+        steps: Number of steps ``T``.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)
@@ -27,7 +27,7 @@ def subsampling_tv(*, n: int, batch_size: int, steps: int) -> float:
 
 
 def subsampling_tv_bound(*, n: int, batch_size: int, steps: int) -> float:
-    """Return Claim 4's bound ``T m / n``, at most 1, of `subsampling_tv`."""
+    """Return Claim 4's bound on `subsampling_tv`, ``T m / n``, but at most 1."""
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)
     return min(1.0, steps * batch_size / n)
@@ -41,5 +41,5 @@ def probability_of_any(probability: float, times: int) -> float:
 
 
 def probability_each(any_of_them: float, times: int) -> float:
-    """Return ``p`` with ``1 - (1 - p)^times`` as given: the inverse of `probability_of_any`."""
+    """Return the ``p`` at which ``1 - (1 - p)^times`` has a given value. This inverts `probability_of_any`."""
     return -math.expm1(math.log1p(-any_of_them) / times)

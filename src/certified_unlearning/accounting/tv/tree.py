@@ -1,15 +1,16 @@
-"""Noisy prefix sums of records in random order: how often an edit is rejected, and the noise that keeps this rare.
+"""Noisy prefix sums of records in random order: how often edits are rejected, and the noise that makes this rare.
 
-Source: chapter 5 (Theorem 25, Lemma 38, section 5.6). Node ``t`` of the tree sums the increments of positions
-``t - lb(t) + 1`` to ``t``, where ``lb(t)`` is ``t``'s lowest set bit, and the logarithm of ``lb(t)`` is its *height*.
-An edit at position ``j`` tests the nodes above it, ``j, j + lb(j), ...``, at most one per height; a prefix sum reads
-one node for each set bit of ``t``. A record's position is uniform, so the cost of an edit is a mean over positions.
+Source: chapter 5 (Theorem 25, Lemma 38, section 5.6). Node ``t`` of the tree sums the increments of positions ``t -
+lb(t) + 1`` to ``t``, where ``lb(t)`` is the lowest set bit of ``t``. The node's *height* is the binary logarithm of
+``lb(t)``. An edit at position ``j`` tests the nodes ``j, j + lb(j), ...`` above this position, at most one per height.
+A prefix sum up to ``t`` reads one node for each set bit of ``t``. A record's position is uniform, so the cost of an
+edit is a mean over positions.
 
-All sharp forms are derived. With acceptance probability ``1 - tau_h`` at height ``h``, positions ``1`` to ``2^a`` keep
-all nodes below ``2^a`` with probability ``prod_{h < a} (1 - tau_h / 2)`` on average, since half of them pass a node of
-each height.
+All sharp forms are derived. Let nodes at height ``h`` accept with probability ``1 - tau_h``. For an edit at a uniform
+position from ``1`` to ``2^a``, all nodes below ``2^a`` accept with probability ``prod_{h < a} (1 - tau_h / 2)``,
+because half of the positions test a node of each height.
 
-`Budget` determines how stability is shared among heights, for trees whose size is not known when noise is first drawn.
+`Budget` determines how heights share stability, for trees whose size is not known when noise is first drawn.
 """
 
 import math
@@ -26,7 +27,7 @@ Logarithm = Literal["2", "e"]
 
 
 def nodes_of_prefix(length: int) -> list[int]:
-    """Return the nodes whose sum is the sum of positions 1 to ``length``, largest first."""
+    """Return the nodes whose values add up to the prefix sum of positions 1 to ``length``, largest first."""
     require_count(least=0, length=length)
     found = []
     while length > 0:
@@ -36,7 +37,7 @@ def nodes_of_prefix(length: int) -> list[int]:
 
 
 def heights(n: int) -> int:
-    """Return the heights that nodes 1 to ``n`` have, ``floor(log2 n) + 1``: no edit tests more nodes."""
+    """Return the number of heights of nodes 1 to ``n``, ``floor(log2 n) + 1``. No edit tests more nodes."""
     require_count(least=1, n=n)
     return n.bit_length()
 
@@ -44,14 +45,14 @@ def heights(n: int) -> int:
 def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logarithm = "2") -> float:
     """Return the published noise ``8 B log(n) / rho`` of a node.
 
-    Theorem 25 prints ``sigma^2`` with ``rho`` in the place of ``rho^2``, which Lemma 34 and Theorems 26 and 27 have;
-    the base of the logarithm is not stated, and 2 is the larger reading.
+    Theorem 25 prints ``sigma^2`` with ``rho``, where Lemma 34 and Theorems 26 and 27 have ``rho^2``. The base of the
+    logarithm is not stated. Base 2 gives the larger noise.
 
     Args:
         n: Number of records.
         rho: Target stability.
-        sensitivity: Largest move ``B`` of a sum by replacing a record, given the models.
-        logarithm: Its base.
+        sensitivity: Largest distance ``B`` by which replacing a record moves a sum, given the models.
+        logarithm: Base of the logarithm.
     """
     require_count(least=2, n=n)
     require_positive(rho=rho, sensitivity=sensitivity)
@@ -59,21 +60,24 @@ def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logar
 
 
 def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
-    """Return Lemma 38's bound ``rho log n``, at most 1, on recomputation after one edit, at Theorem 25's noise."""
+    """Return Lemma 38's bound on the probability of recomputation after one edit, ``rho log n``, but at most 1.
+
+    The bound is for the noise of Theorem 25.
+    """
     require_count(least=1, n=n)
     require_positive(rho=rho)
     return min(1.0, rho * _logarithm(n, logarithm))
 
 
 def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return the probability that a deletion from ``n`` records recomputes, at the position that tests most nodes.
+    """Return the probability that a deletion causes a recomputation, at the position that tests the most nodes.
 
-    This is the relevant probability for the order of arrival.
+    This is the relevant probability for records in order of arrival.
 
     Args:
         n: Number of records before the deletion.
         sigma: Standard deviation of a node's noise, per coordinate.
-        sensitivity: Largest move ``B`` of a sum by replacing a record.
+        sensitivity: Largest distance ``B`` by which replacing a record moves a sum.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)
@@ -82,13 +86,14 @@ def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> 
 
 
 def recompute_probability_up_to(n: int, tau: float) -> float:
-    """Return ``1 - (1 - tau) (1 - tau / 2)^a``, ``a = floor(log2(n - 1))``: a bound for all sizes from 1 to ``n``.
+    """Return a bound on the probability of a recomputation for all numbers of records from 1 to ``n``.
 
-    The mean over positions is not monotone in the size: it is largest just after a power of 2, where it differs from
-    this bound by up to ``1 / n``.
+    The bound is ``1 - (1 - tau) (1 - tau / 2)^a`` with ``a = floor(log2(n - 1))``. The mean over positions is not
+    monotone in the number of records. It is largest just after a power of 2, where it differs from this bound by up to
+    ``1 / n``.
 
     Args:
-        n: The most records before a deletion, or after an insertion.
+        n: Largest number of records before a deletion or after an insertion.
         tau: Probability that a node rejects.
     """
     require_count(least=1, n=n)
@@ -102,9 +107,10 @@ def recompute_probability_up_to(n: int, tau: float) -> float:
 
 
 def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return how many positions a deletion from ``n`` records in random order relearns, on average (derived).
+    """Return the mean number of positions that are relearned after a deletion, for records in random order (derived).
 
-    After a rejection at node ``t`` these are ``t + 1`` to ``n - 1``. Takes memory and time in proportion to ``n``.
+    After a rejection at node ``t``, positions ``t + 1`` to ``n - 1`` are relearned. Memory and time are proportional to
+    ``n``.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)
@@ -120,23 +126,24 @@ def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
 
 
 def deletion_queries(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return how many increments a deletion from ``n`` records in random order computes, on average (derived).
+    """Return the mean number of increments that a deletion computes, for records in random order (derived).
 
-    Divided by ``n``, it is the relative unlearning complexity. Theorem 25 bounds that by ``2 / n`` plus the probability
-    of a recomputation. Arguments are those of `worst_recompute_probability`.
+    Divided by ``n``, this is the relative unlearning complexity. Theorem 25 bounds the relative unlearning complexity
+    by
+    ``2 / n`` plus the probability of a recomputation. The arguments are those of `worst_recompute_probability`.
     """
     return (n - 1) / n + positions_run_again(n=n, sigma=sigma, sensitivity=sensitivity)
 
 
 def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
-    """Return the stability that each height may cost, leaves first: their sum is at most ``rho``.
+    """Return the share of stability that each height may use, leaves first. The sum of all shares is at most ``rho``.
 
     Args:
-        budget: `printed`: ``rho / 2^(h + 1)``, section 5.6; the noise of the top node then grows as the sum itself, and
-            accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`: ``rho / count``,
-            for trees whose largest size is known, and the most accurate.
-        rho: Their sum, at most.
-        count: Heights; `heights` of the largest size.
+        budget: `printed`: ``rho / 2^(h + 1)`` (section 5.6); the noise of the top node then grows as fast as the sum,
+            and accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`:
+            ``rho / count``, for trees whose largest size is known, which is the most accurate.
+        rho: Largest sum of all shares.
+        count: Number of heights, by `heights` of the largest size.
     """
     require_positive(rho=rho)
     require_count(least=1, count=count)
@@ -150,10 +157,10 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
 
 
 def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int) -> list[float]:
-    """Return the noise of nodes by height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
+    """Return the noise of the nodes at each height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
 
-    A path tests at most one node of each height, so the sum of `height_budgets` bounds the stability of the tree and
-    the probability that an edit causes a recomputation, at every size.
+    An edit tests at most one node of each height. So at every size, the sum of `height_budgets` bounds the stability of
+    the tree and the probability that an edit causes a recomputation.
     """
     require_positive(sensitivity=sensitivity)
     shares = height_budgets(budget, rho=rho, count=count)

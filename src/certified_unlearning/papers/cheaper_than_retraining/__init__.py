@@ -1,1 +1,1 @@
-"""Cheaper than retraining: our own analysis of what a request costs, beside fitting again; no paper of others."""
+"""Our own analysis, Cheaper than retraining: what a request costs, compared with a new fit. It reproduces no paper."""

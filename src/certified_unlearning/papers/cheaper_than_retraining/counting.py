@@ -1,4 +1,7 @@
-"""Rows that solvers read, counted where they are read: the loss with its gradient, or the Hessian, is one reading."""
+"""Counts of the rows that solvers read.
+
+An evaluation of the loss with its gradient, or of the Hessian, reads rows once.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -11,14 +14,14 @@ from sklearn.linear_model._linear_loss import LinearModelLoss
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
 
 FREE = ("blocks", "sample")
-"""What reads no rows itself: blocks are read where a loss is evaluated, and a sample is a loss of its own."""
+"""Code that reads no rows itself: blocks are read when a loss is evaluated, and a sample has its own loss."""
 
 
 class Readings:
     """A count of the rows that were read.
 
     Attributes:
-        rows: So many, one that was read twice counted twice.
+        rows: The number of rows that were read; a row that was read twice counts twice.
         inside: Whether an evaluation is being counted.
     """
 
@@ -26,18 +29,18 @@ class Readings:
         self.rows, self.inside = 0, False
 
     def take(self) -> int:
-        """Return the number, and count from 0 again."""
+        """Return the number of rows, and restart the count at 0."""
         taken, self.rows = self.rows, 0
         return taken
 
 
 @contextmanager
 def counted() -> Iterator[Readings]:
-    """Count readings of scikit-learn's L-BFGS and Newton solvers and of certified refits, whatever thread.
+    """Count what scikit-learn's L-BFGS and Newton solvers and certified refits read, in every thread.
 
-    An evaluation of scikit-learn's loss is one reading of the rows that it is given, with its gradient or its Hessian;
-    so is each evaluation of ours, compiled or not, and each product with a Hessian that it made. A count costs a
-    microsecond a reading.
+    An evaluation of scikit-learn's loss, with its gradient or its Hessian, reads its rows once. The same holds for each
+    evaluation of our loss, compiled or not, and for each product with a Hessian that our loss made. Counting takes a
+    microsecond for each reading.
     """
     readings = Readings()
     with ExitStack() as patches:
@@ -55,7 +58,7 @@ def counted() -> Iterator[Readings]:
 
 def _counting(readings: Readings, original: Callable[..., Any], rows_of: Callable[..., int]) -> Callable[..., Any]:
     def read(action: Callable[..., Any], rows: int) -> Any:
-        """Count an evaluation, but not again what it evaluates itself."""
+        """Count an evaluation, but not the evaluations inside it."""
         if readings.inside:
             return action()
         readings.rows, readings.inside = readings.rows + rows, True

@@ -1,4 +1,4 @@
-"""The experiment of Cheaper than retraining, declared; what it runs is imported when it is run."""
+"""The declaration of the experiment `cost`; the code that it runs is imported only when it runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -30,18 +30,19 @@ COST_ROWS = pa.schema(
         *columns("text", "origin", "machine", "code_version"),
     ]
 )
-"""One row for each data set, size, system and number of records a request.
+"""The columns of the table, which has one row for each data set, size, system and number of records in a request.
 
-``seconds`` is the median over rounds, ``seconds_low`` and ``seconds_high`` are the quartiles; these and ``fit_seconds``
-are those of the ``machine``. ``passes`` is rows read over ``n``, the mean over rounds; ``requests_that_read`` counts
-rounds in which more than the removed records was read, ``requests_that_moved`` those after which any test score was
-another. ``epsilon_for_those_who_stay`` is computed here, for one record. No certificate states it. Where it is
-empty, nothing is guaranteed for them. ``skipped`` says why a row is empty.
+``seconds`` is the median over rounds; ``seconds_low`` and ``seconds_high`` are the quartiles. These columns and
+``fit_seconds`` are times on the ``machine``. ``passes`` is the number of rows read divided by ``n``, the mean over
+rounds. ``requests_that_read`` counts the rounds that read more rows than the removed ones. ``requests_that_moved``
+counts the rounds after which any test score had changed. ``epsilon_for_those_who_stay`` is computed here, for one
+remaining record; no certificate states it. If it is empty, nothing is guaranteed for the remaining records. ``skipped``
+says why a row is empty.
 """
 
 
 def make_cost(inputs: Inputs) -> pd.DataFrame:
-    """Time every system's requests; errors as for `measured.cost_table`."""
+    """Time the requests of every system; the errors are those of `measured.cost_table`."""
     from certified_unlearning.papers.cheaper_than_retraining.measured import cost_table
 
     return cost_table(inputs.sweep)
@@ -58,15 +59,15 @@ COST = Experiment(
     draw=f"{_HERE}.figure:draw",
     page=f"{_HERE}.page:page",
     caption=Caption(
-        "What a request costs, and what is guaranteed for it, beside fitting again",
+        "What a request costs, and what is guaranteed for it, compared with a new fit",
         "Right: seconds of a request against the number of records, both logarithmic. Left, in the same colours: "
         "test accuracy after the last request. Lines without a colour are scikit-learn. Timings are those of the "
-        "machine that is named: one process, the same number of threads for all, and systems take turns in every "
+        "named machine, with one process and the same number of threads for all systems, which take turns in every "
         "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
-        "have the same objective (C n as stated, the intercept regularised). A pass is one reading of all rows by a "
-        "solver. A system that is not run at a size is in the table with the reason. The figure depends on no data "
-        "set of the preset.",
-        "Two panels against n. Right: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
-        "levels off, and Newton removal lies lowest. Left: accuracies.",
+        "have the same objective (with the stated C n, and the intercept regularised). A pass is one reading of all "
+        "rows by a solver. If a system is not run at a size, the table gives the reason. The figure depends on no "
+        "data set of the preset.",
+        "Two panels against n. Right: the lines of scikit-learn and of full-batch systems rise with n, that of "
+        "mini-batches levels off, and that of Newton removal is lowest. Left: accuracies.",
     ),
 )

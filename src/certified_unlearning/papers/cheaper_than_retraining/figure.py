@@ -12,16 +12,16 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import number
 
 PREFERRED_RECORDS = 10
-"""Records of the requests that are drawn, if any of these were made."""
+"""The number of records in the drawn requests, if such requests were made."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.cost_table`: those of one kind of synthetic rows and one number of records a request.
+    """Draw rows of `measured.cost_table` for one kind of synthetic rows and one number of records per request.
 
-    A dozen lines would take a reader's eyes to and fro between a legend and the panel: each is named at its end.
+    With a dozen lines, a legend would send the reader's eyes back and forth; therefore, each line is named at its end.
 
     Raises:
-        DataError: A system is not known, or there is nothing on synthetic rows.
+        DataError: A row names an unknown system, or no row is on synthetic data.
     """
     shown, records = chosen(rows)
     looks = _looks(style)
@@ -51,10 +51,10 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return the rows that are drawn, and the number of records of a request in them.
+    """Return the drawn rows, and the number of records per request in them.
 
     Raises:
-        DataError: A system is not known, or there is nothing on synthetic rows.
+        DataError: A row names an unknown system, or no row is on synthetic data.
     """
     shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} hold")
     made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]

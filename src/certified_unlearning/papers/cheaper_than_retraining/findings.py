@@ -1,4 +1,4 @@
-"""What the timings of Cheaper than retraining say, in a sentence."""
+"""Sentences about the timings of Cheaper than retraining."""
 
 import pandas as pd
 
@@ -10,11 +10,11 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return what a request costs with a guarantee, beside fitting again, at the largest number of rows.
+    """Return what a request with a guarantee costs at the largest number of rows, compared with a new fit.
 
     Raises:
         MissingEvidence: There are no rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     rows = evidence.table(COST.name)
     certified = rows[(rows["skipped"] == "") & (rows["guarantee"] == "upper bound")]
@@ -22,11 +22,11 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def newcomers(evidence: Evidence) -> list[str]:
-    """Return the same for readers who know no paper, and from how many rows on a request pays.
+    """Return the costs for readers who know no paper, and the number of rows from which a request is cheaper.
 
     Raises:
         MissingEvidence: There are no rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     rows = evidence.table(COST.name)
     run = rows[(rows["skipped"] == "") & (rows["data"] == rows["data"].iloc[0])]
@@ -34,10 +34,10 @@ def newcomers(evidence: Evidence) -> list[str]:
 
 
 def plainly(run: pd.DataFrame) -> str:
-    """Return what the smallest request costs at the largest number of rows of one data set, and from when it pays.
+    """Return the cost of the smallest request at one data set's largest size, and the size from which it is cheaper.
 
     Args:
-        run: Rows of ``cost`` that were not skipped; one certified system at least.
+        run: Rows of ``cost`` that were not skipped, with at least one certified system.
     """
     certified, again = _at_most_rows(run)
     fastest = certified.iloc[0]
@@ -48,7 +48,7 @@ def plainly(run: pd.DataFrame) -> str:
 
 
 def _pays_from(run: pd.DataFrame, records: int) -> str:
-    """Return from which of the timed numbers of rows on some certified system is faster than fitting again."""
+    """Return the smallest timed number of rows from which some certified system is faster than a new fit."""
     same = run[run["records"] == records]
     least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
@@ -58,7 +58,7 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
-    """Return certified systems at the largest number of rows, the fastest first, and the fastest that fits again."""
+    """Return the certified systems at the largest number of rows, the fastest first, and the fastest new fit."""
     run = run.sort_values(["n", "records"], ascending=[False, True], kind="stable")
     first = run[run["guarantee"] == "upper bound"].iloc[0]
     own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]
@@ -68,10 +68,10 @@ def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
 
 
 def cost(rows: pd.DataFrame) -> str:
-    """Return what the smallest request costs at the largest number of rows (of several data sets the first).
+    """Return the cost of the smallest request at the largest number of rows, for the first of several data sets.
 
     Args:
-        rows: Rows of ``cost``; at least one certified system was run.
+        rows: Rows of ``cost``, with at least one certified system that was run.
     """
     certified, again = _at_most_rows(rows[rows["skipped"] == ""])
     epsilon = unbroken(f"ε = {rounded_up(float(certified.iloc[0]['epsilon']), 3)}")

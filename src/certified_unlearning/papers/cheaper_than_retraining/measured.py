@@ -1,4 +1,4 @@
-"""Requests of every system, timed in turn on the same records."""
+"""Timed requests to every system, in turn and on the same records."""
 
 import platform
 import time
@@ -20,22 +20,25 @@ from certified_unlearning.papers.cheaper_than_retraining.tables import Remaining
 from certified_unlearning.version import code_version
 
 LARGEST_SHARE = 0.1
-"""Requests of one size remove at most so many of the records: then the last ones still meet about all of them."""
+"""The largest share of the records that the requests of one size remove.
+
+The last requests then still find most of them.
+"""
 _WARMED_UP_ON = 400
 _NOTHING = Promise("none", "", "", adaptive=False)
 
 
 def cost_table(sweep: Cost) -> pd.DataFrame:
-    """Return what requests cost: one row for each table, system and number of records per request.
+    """Return the cost of requests: one row for each table, system and number of records per request.
 
-    All systems are fitted on a table once. Then, for each number of records, requests come in rounds: in every round
-    each system answers the same request, in turn. Records of later requests are others; nobody comes back.
+    All systems are fitted once on a table. Then, for each number of records, requests come in rounds: in every round,
+    each system answers the same request, in turn. Later requests remove other records; no record returns.
 
     Returns:
-        Rows that follow `experiments.COST_ROWS`; where something was not run, ``skipped`` says why.
+        Rows that follow `experiments.COST_ROWS`; for a system that was not run, ``skipped`` says why.
 
     Raises:
-        ParameterError: A data set is not known.
+        ParameterError: A data set is unknown.
     """
     threads = torch.get_num_threads()
     try:
@@ -56,7 +59,7 @@ def cost_table(sweep: Cost) -> pd.DataFrame:
 
 
 def machine(threads: int) -> str:
-    """Return what timings depend on besides the code."""
+    """Return the machine, on which the timings depend besides the code."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = named[0] if named else platform.processor() or platform.machine()
@@ -65,7 +68,7 @@ def machine(threads: int) -> str:
 
 
 Made = tuple[str, int, int, Callable[[], Table]]
-"""A table's name, its ``n`` and ``d`` where they are known (else 0), and what makes it."""
+"""A table's name, its ``n`` and ``d`` if they are known (otherwise 0), and the function that makes the table."""
 
 
 def _tables(sweep: Cost) -> Iterator[Made]:
@@ -98,7 +101,8 @@ def _measured(made: Made, sweep: Cost, readings: Readings) -> Iterator[dict[str,
 def _of_table(table: Table, sweep: Cost, readings: Readings) -> Iterator[dict[str, Any]]:
     systems, fits, reasons = _fitted(table, sweep, readings)
     test_rows, test_labels = table.test_rows, table.test_labels
-    left = Remaining(table.rows, table.labels)  # From here on the table's rows move: everybody has fitted.
+    # From here on the table's rows move, because every system has been fitted.
+    left = Remaining(table.rows, table.labels)
     order = iter(np.random.default_rng([sweep.seed, table.n]).permutation(table.n))
     for records in sweep.records:
         point = {"data": table.name, "n": table.n, "d": table.features, "records": records}
@@ -140,7 +144,7 @@ def _of_table(table: Table, sweep: Cost, readings: Readings) -> Iterator[dict[st
 def _fitted(
     table: Table, sweep: Cost, readings: Readings
 ) -> tuple[dict[str, System], dict[str, dict[str, float]], dict[str, str]]:
-    """Return the fitted systems, what fitting took, and why others are not run."""
+    """Return the fitted systems, the cost of fitting, and the reasons why other systems are not run."""
     systems, fits, reasons = {}, {}, {}
     for name, make in MADE.items():
         if name in FULL_BATCH and table.n > sweep.largest_full_batch:
@@ -202,7 +206,10 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def _warm_up(sweep: Cost, readings: Readings) -> None:
-    """Let every system fit and forget once: what is imported or compiled on first use is no request's cost."""
+    """Let every system fit and forget once.
+
+    Imports and compilation on first use then do not count as the cost of a request.
+    """
     table = synthetic("isotropic", n=_WARMED_UP_ON, features=sweep.features, seed=sweep.seed)
     systems, _, _ = _fitted(table, sweep.model_copy(update={"largest_full_batch": _WARMED_UP_ON}), readings)
     left, gone = Remaining(table.rows, table.labels), np.array([0])

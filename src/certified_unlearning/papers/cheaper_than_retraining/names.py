@@ -1,4 +1,7 @@
-"""Names of systems and of synthetic data, for people; whatever plans or draws imports these, and nothing heavy."""
+"""Readable names of systems and synthetic data.
+
+Code that plans or draws imports this module, which imports nothing heavy.
+"""
 
 SYSTEMS = {
     "lbfgs-cold": "scikit-learn, L-BFGS from zero",

@@ -1,4 +1,4 @@
-"""The table of Cheaper than retraining, for people."""
+"""The readable table of Cheaper than retraining."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ _COLUMNS = [
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
-    """Return a table for each data set and size; epsilon and delta are rounded up, other numbers to nearest."""
+    """Return a table for each data set and size; epsilon and delta are rounded up, other numbers to the nearest."""
     first = rows.iloc[0]
     facts = (
         f"Timings as of this machine: {first['machine']}. Medians of {first['rounds']} rounds, quartiles in brackets. "

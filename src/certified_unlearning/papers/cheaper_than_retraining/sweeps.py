@@ -1,4 +1,4 @@
-"""The sweep of `cost`, its section of `params.yaml`, and what systems are asked for in every experiment."""
+"""The sweep of `cost`, its section of `params.yaml`, and the constants of systems in every experiment."""
 
 from typing import Annotated
 
@@ -9,23 +9,23 @@ from certified_unlearning.reproduction.experiment import Sweep
 from certified_unlearning.reproduction.simulation.sweeps import TwoClassSweep
 
 LEAST_RECORDS = 200
-"""Fewer synthetic records may hold one class alone."""
+"""The smallest number of synthetic records; fewer records might all have the same class."""
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
 class Asked(Sweep):
-    """What every system is asked for."""
+    """The constants with which every system is run."""
 
     epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="the delta of the target, strictly between 0 and 1")
     strength: PositiveFloat = Field(description="C n, scikit-learn's C times the number of records, above 0")
-    tolerance: PositiveFloat = Field(description="of the warm-started refit that is meant to be exact, above 0")
+    tolerance: PositiveFloat = Field(description="the tolerance of the nearly exact warm-started refit, above 0")
     shards: Annotated[int, Field(ge=2)] = Field(description="shards of SISA, a whole number, at least 2")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
 
 class Cost(Asked, TwoClassSweep):
-    """What a request costs: data sets and their sizes, requests, and what every system is asked for."""
+    """The sweep of `cost`: data sets and their sizes, requests, and the constants of every system."""
 
     isotropic: Distinct[_Size] = Field(
         description="sizes n of synthetic rows whose directions are all alike, a list of distinct whole numbers of at "

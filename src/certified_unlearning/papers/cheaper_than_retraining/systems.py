@@ -1,7 +1,8 @@
-"""Systems that answer requests: scikit-learn fitted again, SISA, and the estimators of this package.
+"""Systems that answer requests: a new fit by scikit-learn, SISA, and the estimators of this package.
 
-All minimise the same: ``C sum_i log(1 + exp(-y_i w.(x_i, 1))) + |w|^2 / 2`` with ``C n`` fixed when learning began, the
-intercept regularised. Estimators of this package scale rows with their intercept to norm 1, which is the same.
+All systems minimise ``C sum_i log(1 + exp(-y_i w.(x_i, 1))) + |w|^2 / 2``. ``C n`` is fixed when learning begins, and
+the intercept is regularised. Estimators of this package scale rows, together with their intercept, to norm 1, which
+gives the same objective.
 """
 
 from abc import ABC, abstractmethod
@@ -31,23 +32,23 @@ MOST_ITERATIONS = 1000
 
 
 class NotRunError(Exception):
-    """A system is not run on a table; the message says why."""
+    """An error: a system is not run on a table, and the message says why."""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is guaranteed for a request that was answered.
+    """The guarantee for an answered request.
 
     Attributes:
         guarantee: ``exact``, ``upper bound`` or ``none``.
-        comparator: The model that it is compared with.
-        observers: Observers for whom the guarantee holds.
-        adaptive: Whether requests may depend on what was published.
-        epsilon: Epsilon of the model published last; None where nothing is guaranteed.
-        epsilon_all: Epsilon of all releases together; None where nothing is stated about them.
+        comparator: The model with which the guarantee compares.
+        observers: The observers for whom the guarantee holds.
+        adaptive: Whether requests may depend on published models.
+        epsilon: Epsilon of the latest published model; None if nothing is guaranteed.
+        epsilon_all: Epsilon of all releases together; None if nothing is stated about them.
         delta: Delta of each of these epsilons.
-        epsilon_stay: Epsilon of the model published last, towards one record that stays: against a run in which that
-            record's loss was 0; None where nothing is known.
+        epsilon_stay: Epsilon of the latest published model for one remaining record, compared with a run in which that
+            record's loss was 0; None if it is unknown.
     """
 
     guarantee: str
@@ -77,12 +78,12 @@ SHARDED = Promise(
 
 
 class System(ABC):
-    """One way to answer requests, on one table.
+    """A way to answer requests on one table.
 
     Args:
         table: The records. `fit` may keep views of them until the first request.
-        sweep: What is asked for.
-        readings: Counts the rows that solvers read.
+        sweep: The constants of the system.
+        readings: A count of the rows that solvers read.
     """
 
     def __init__(self, table: Table, sweep: Asked, readings: Readings) -> None:
@@ -95,28 +96,28 @@ class System(ABC):
 
     @abstractmethod
     def forget(self, gone: Indices, left: Remaining) -> None:
-        """Answer a request: what is timed.
+        """Answer a request; the time of this call is measured.
 
         Args:
-            gone: Numbers of the records.
-            left: The records that are left without these.
+            gone: The numbers of the records.
+            left: The remaining records.
         """
 
     @abstractmethod
     def scores(self, rows: Array) -> Array:
-        """Return the scores of rows without intercept."""
+        """Return the scores of rows without an intercept column."""
 
     @abstractmethod
     def promise(self) -> Promise:
-        """Return what is guaranteed now."""
+        """Return the current guarantee."""
 
     def rows_read(self) -> int:
-        """Return how many rows were read since this was last asked."""
+        """Return how many rows were read since the last call."""
         return self.readings.take()
 
 
 class Refit(System):
-    """scikit-learn fitted again on the records that are left."""
+    """A new fit by scikit-learn on the remaining records."""
 
     solver = "lbfgs"
     warm = False
@@ -138,7 +139,7 @@ class Refit(System):
         return _scores(self._model, rows)
 
     def promise(self) -> Promise:
-        """Return what is guaranteed."""
+        """Return the guarantee."""
         return WARM if self.warm else RETRAINED
 
     def _made(self) -> Any:
@@ -154,34 +155,34 @@ class Refit(System):
 
 
 class WarmRefit(Refit):
-    """The same from the old weights."""
+    """A new fit by scikit-learn from the old weights."""
 
     warm = True
 
 
 class ExactWarmRefit(WarmRefit):
-    """The same with a tolerance at which single records count."""
+    """A new fit from the old weights, with a tolerance at which single records count."""
 
     exact = True
 
 
 class NewtonRefit(Refit):
-    """scikit-learn's ``newton-cholesky``."""
+    """A new fit by scikit-learn's solver ``newton-cholesky``."""
 
     solver = "newton-cholesky"
 
 
 class WarmNewtonRefit(NewtonRefit):
-    """The same from the old weights."""
+    """A new fit by ``newton-cholesky`` from the old weights."""
 
     warm = True
 
 
 class StochasticRefit(Refit):
-    """scikit-learn's `SGDClassifier`."""
+    """A new fit by scikit-learn's `SGDClassifier`."""
 
     def rows_read(self) -> int:
-        """Return how many rows were read: an epoch reads all."""
+        """Return how many rows were read; each epoch reads all rows."""
         return int(self._model.n_iter_) * self._read
 
     def fit(self) -> None:
@@ -205,10 +206,10 @@ class StochasticRefit(Refit):
 
 
 class Sharded(System):
-    """SISA without slices: a model of each shard, their mean score; a request fits the shards that it hits again.
+    """SISA without slices: the score is the mean over all shards, and a request fits the affected shards anew.
 
-    Bourtoule et al., Machine unlearning (2021). Records are dealt by the seed; every shard has the same ``C n``.
-    Requests that depend on published models may tell how records were dealt: Gupta et al., Adaptive machine unlearning
+    Bourtoule et al., Machine unlearning (2021). The seed assigns records to shards, and every shard has the same ``C
+    n``. Requests that depend on published models may reveal this assignment: Gupta et al., Adaptive machine unlearning
     (2021).
     """
 
@@ -236,7 +237,7 @@ class Sharded(System):
         return found
 
     def promise(self) -> Promise:
-        """Return what is guaranteed."""
+        """Return the guarantee."""
         return SHARDED
 
     def _fitted(self, number: int) -> Any:
@@ -252,7 +253,7 @@ class Unlearning(System):
     def __init__(self, table: Table, sweep: Asked, readings: Readings) -> None:
         super().__init__(table, sweep, readings)
         self._estimator = self._made()
-        # A user's table has no column of ones, and lies in one piece.
+        # A user's table has no column of ones and is contiguous in memory.
         self._features: Array | None = np.ascontiguousarray(table.rows[:, :-1])
 
     def fit(self) -> None:
@@ -261,7 +262,7 @@ class Unlearning(System):
         self._features = None
 
     def forget(self, gone: Indices, left: Remaining) -> None:
-        """Unlearn records, and state what holds."""
+        """Unlearn records, and state the certificate."""
         self._estimator.unlearn(gone)
         self._certificate = self._estimator.certificate_
 
@@ -272,11 +273,11 @@ class Unlearning(System):
 
     @abstractmethod
     def _made(self) -> Any:
-        """Return the estimator, not fitted."""
+        """Return the estimator before fitting."""
 
 
 class NoisySteps(Unlearning):
-    """One that goes on with gradient descent: the rows that it reads are those of its steps."""
+    """An estimator that continues gradient descent; it reads the rows of its steps."""
 
     def fit(self) -> None:
         """Learn from all records."""
@@ -284,18 +285,18 @@ class NoisySteps(Unlearning):
         self._done = 0
 
     def rows_read(self) -> int:
-        """Return how many rows were read since this was last asked."""
+        """Return how many rows were read since the last call."""
         estimator = self._estimator
         steps = estimator._learner.learning_steps + sum(each.steps for each in estimator.removals_)
         first, self._done = self._done, steps
         return self._rows_of(first, steps)
 
     def _rows_of(self, first: int, last: int) -> int:
-        """Return how many rows the steps from one up to another read."""
+        """Return how many rows the steps from ``first`` to ``last`` read."""
         return (last - first) * self.table.n
 
     def promise(self) -> Promise:
-        """Return what the certificate states."""
+        """Return the guarantee that the certificate states."""
         stated = self._certificate
         everything = stated.epsilon_all_published
         return Promise(
@@ -341,7 +342,7 @@ class FullBatch(NoisySteps):
 
 
 class MiniBatches(FullBatch):
-    """Langevin unlearning with one mini-batch a step."""
+    """Langevin unlearning with one mini-batch in each step."""
 
     def _made(self) -> Any:
         n, features = self.table.rows.shape
@@ -353,7 +354,7 @@ class MiniBatches(FullBatch):
 
     def _rows_of(self, first: int, last: int) -> int:
         n, size = self.table.n, self._batch_size
-        # The last batch is shorter, unless they come out even.
+        # The last batch is shorter, unless the batch size divides the number of records.
         short = range(n // size, last, -(-n // size)) if n % size else range(0)
         missing = sum(step >= first for step in short) * (size - n % size)
         return (last - first) * size - missing
@@ -375,7 +376,7 @@ class Descent(NoisySteps):
 
 
 class NewtonRemoval(Unlearning):
-    """One Newton step that reads the removed records, until data have to be read."""
+    """One Newton step that reads only the removed records, until all data have to be read."""
 
     records_between_reads: int | None = None
 
@@ -389,7 +390,7 @@ class NewtonRemoval(Unlearning):
         )
 
     def promise(self) -> Promise:
-        """Return what the certificate states."""
+        """Return the guarantee that the certificate states."""
         stated = self._certificate
         everything, extra = stated.epsilon_all_releases, stated.extra_delta_all_releases
         return Promise(
@@ -404,7 +405,7 @@ class NewtonRemoval(Unlearning):
 
 
 class CertifiedRefit(NewtonRemoval):
-    """Every request reads the data until the certified gradient is within the budget."""
+    """A refit at every request, which reads the data until the certified gradient is within the budget."""
 
     records_between_reads = 0
 
@@ -423,9 +424,9 @@ MADE: dict[str, Callable[[Table, Asked, Readings], System]] = {
     "certified-refit": CertifiedRefit,
     "newton-removal": NewtonRemoval,
 }
-"""The systems by the names that rows have, in the order in which they take turns."""
+"""The systems by their names in the rows, in the order in which they take turns."""
 FULL_BATCH = ("langevin-full", "descent-to-delete")
-"""Those that read all records in every step."""
+"""The systems that read all records in every step."""
 
 
 def _scores(model: Any, rows: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Data to measure on: synthetic rows, built-in data sets, and the records that are left as requests come."""
+"""Data for the timings: synthetic rows, built-in data sets, and the records that remain after requests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from certified_unlearning.errors import ParameterError
 Array = NDArray[np.float64]
 TEST_RECORDS = 10_000
 LABEL_NOISE = 0.3
-"""Noise of a score before its sign becomes the label, in units of the scores' standard deviation."""
+"""The standard deviation of the noise on a score before its sign becomes the label.
+
+The unit is the standard deviation of the scores.
+"""
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -21,11 +24,12 @@ class Table:
     """Records of two classes.
 
     Attributes:
-        name: Name of a built-in data set, or the kind of synthetic rows.
-        rows: Shape ``(n, d + 1)``, of norm at most 1 but for the last column, which is all ones: the intercept.
-        labels: -1.0 or 1.0, shape ``(n,)``.
-        test_rows: Shape ``(n_test, d)``.
-        test_labels: -1.0 or 1.0.
+        name: The name of a built-in data set, or the kind of synthetic rows.
+        rows: The rows, shape ``(n, d + 1)``, of norm at most 1 without the last column, which is all ones for the
+            intercept.
+        labels: The labels, -1.0 or 1.0, shape ``(n,)``.
+        test_rows: The test rows, shape ``(n_test, d)``.
+        test_labels: The test labels, -1.0 or 1.0.
     """
 
     name: str
@@ -36,26 +40,27 @@ class Table:
 
     @property
     def n(self) -> int:
-        """Number of records."""
+        """The number of records."""
         return len(self.rows)
 
     @property
     def features(self) -> int:
-        """Columns of a row, without the intercept."""
+        """The number of columns of a row, without the intercept."""
         return int(self.rows.shape[1]) - 1
 
 
 def synthetic(spectrum: str, *, n: int, features: int, seed: int) -> Table:
-    """Return rows of norm 1 whose label a hyperplane tells, but for noise; the same for the same arguments.
+    """Return rows of norm 1 with noisy labels by a hyperplane; the same arguments give the same rows.
 
     Gaussian rows, ``isotropic`` or ``correlated`` (the variance of column ``j`` is ``1 / j^2``), are scaled to norm 1.
-    Test records come last of the same stream, so another ``n`` has others of the same law.
+    Test records come last in the same stream of random numbers, so another ``n`` has other test records of the same
+    distribution.
 
     Args:
-        spectrum: ``isotropic`` or ``correlated``.
-        n: Number of training records.
-        features: Columns of a row.
-        seed: Seed of the rows.
+        spectrum: The kind of rows, ``isotropic`` or ``correlated``.
+        n: The number of training records.
+        features: The number of columns of a row.
+        seed: The seed of the rows.
     """
     deviations = 1.0 / np.arange(1, features + 1) if spectrum == "correlated" else np.ones(features)
     generator = np.random.default_rng([seed, features, n])
@@ -77,13 +82,13 @@ def prepared(name: str, *, seed: int) -> Table:
     """Return a built-in data set of two classes.
 
     Args:
-        name: Its name.
-        seed: Seed of its split, where the source has none.
+        name: The name of the data set.
+        seed: The seed of the split, if the source has none.
 
     Raises:
-        ParameterError: There is none of that name, or it has more than two classes.
-        DataError: Its raw files are found nowhere.
-        StorageError: They cannot be put in place.
+        ParameterError: No data set has this name, or it has more than two classes.
+        DataError: The raw files are missing.
+        StorageError: The raw files cannot be stored.
     """
     known = built_in(name)
     if known is None or known.classes != 2:
@@ -98,15 +103,15 @@ def prepared(name: str, *, seed: int) -> Table:
 
 
 class Remaining:
-    """The records that are left, always one piece of memory: what leaves is overwritten by what lies last.
+    """The remaining records, always contiguous in memory: the last records overwrite the removed ones.
 
     Attributes:
-        rows: Shape ``(left, d + 1)``; not to be changed.
-        labels: Shape ``(left,)``.
+        rows: The remaining rows, shape ``(left, d + 1)``; they must not be changed.
+        labels: The remaining labels, shape ``(left,)``.
 
     Args:
-        rows: All rows; they are changed.
-        labels: All labels; they are changed.
+        rows: All rows; this object changes them.
+        labels: All labels; this object changes them.
     """
 
     def __init__(self, rows: Array, labels: Array) -> None:
@@ -115,7 +120,7 @@ class Remaining:
         self._place_of = np.arange(len(rows))
 
     def remove(self, records: NDArray[np.int64]) -> None:
-        """Remove records, by their numbers in all rows."""
+        """Remove records, by their numbers among all rows."""
         left = len(self.rows)
         for record in records.tolist():
             left -= 1

@@ -1,4 +1,4 @@
-"""Table of attacks on deletion: every attack on every mechanism that it applies to."""
+"""The table of attacks on deletion: every attack on every mechanism to which it applies."""
 
 import pandas as pd
 
@@ -9,21 +9,21 @@ from certified_unlearning.papers.forget_unlearning.sweeps import Deletion
 from certified_unlearning.version import code_version
 
 FAILURE_PROBABILITY = 0.05
-"""The probability, at most, that an interval of the records misses the true advantage."""
+"""The largest probability that a confidence interval in the rows misses the true advantage."""
 FALSE_ALARM = 1e-8
-"""The same for the intervals by which measurement and theory are called consistent: below 1e-6 for all cells."""
+"""This probability for the intervals that compare measurement and theory; for all cells together, it is below 1e-6."""
 
 
 def cases(settings: Deletion) -> list[Case]:
-    """Return every attack on every mechanism that it applies to."""
+    """Return every attack on every mechanism to which it applies."""
     return [*construction_cases(settings), *gradient_cases(settings)]
 
 
 def attack_table(sweep: Deletion) -> pd.DataFrame:
-    """Run all attacks of the sweep (`experiments.ATTACK_ROWS`).
+    """Run all attacks of the sweep, and return rows that follow `experiments.ATTACK_ROWS`.
 
     Raises:
-        AssumptionError: The settings do not meet a theorem's assumption.
+        AssumptionError: The settings violate an assumption of a theorem.
     """
     version = code_version()
     return pd.DataFrame([_row(case, sweep.seed, sweep.interactions, version) for case in cases(sweep)])

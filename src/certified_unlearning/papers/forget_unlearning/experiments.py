@@ -1,4 +1,4 @@
-"""The experiments of Forget Unlearning, declared; what they run is imported when they are run."""
+"""The declarations of the experiments of Forget Unlearning; the code that they run is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -23,12 +23,16 @@ ATTACK_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""Attacks on deletion, one row an attack and mechanism. ``right`` and ``wrong`` count how often the attack said 1 in so
-many ``interactions`` under hypothesis 1 and 0; their difference is the ``advantage``, from ``low`` to ``high`` in 95 %
-intervals. ``expected`` is the advantage that theory gives: exact, but for counting, where it is that of infinitely many
-releases, and for encoded records, which it takes for read without error. ``promised`` is the largest by the published
-certificate, for requests fixed in advance, ``bound`` by one that holds. ``promise_broken`` and ``consistent`` are
-judged by intervals that all cells together miss below 1e-6."""
+"""The columns of the table of attacks on deletion, which has one row for each attack and mechanism.
+
+``right`` and ``wrong`` count how often the attack said 1 in ``interactions`` interactions under hypothesis 1 and under
+hypothesis 0. The ``advantage`` is the difference of the two rates, with a 95 % interval from ``low`` to ``high``.
+``expected`` is the advantage by theory. It is exact, with two exceptions: for counting, it is that of infinitely many
+releases, and for encoded records, it assumes that they are read without error. ``promised`` is the largest advantage by
+the published certificate, for requests fixed in advance; ``bound`` is the largest by a valid certificate.
+``promise_broken`` and ``consistent`` are decided by intervals; the probability that any interval of the table misses is
+below 1e-6.
+"""
 
 RISK_ROWS = pa.schema(
     [
@@ -44,18 +48,21 @@ RISK_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""Mean excess risk after learning (request 0) and every request of a stream of deletions, and what is certified."""
+"""The columns of the table of mean excess risk along a stream of deletions, with the certified risk.
+
+Request 0 is learning.
+"""
 
 
 def make_attacks(inputs: Inputs) -> pd.DataFrame:
-    """Run all attacks; errors as for `attacks.attack_table`."""
+    """Run all attacks; the errors are those of `attacks.attack_table`."""
     from certified_unlearning.papers.forget_unlearning.attacks import attack_table
 
     return attack_table(inputs.sweep)
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Measure the excess risk along a stream; errors as for `risk.risk_table`."""
+    """Measure the excess risk along a stream; the errors are those of `risk.risk_table`."""
     from certified_unlearning.papers.forget_unlearning.risk import risk_table
 
     return risk_table(inputs.sweep)
@@ -72,16 +79,17 @@ DELETION = Experiment(
     tracked=True,
     caption=Caption(
         "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
-        "Each number is an attack’s advantage in telling which of two values a deleted record had, from releases "
-        "after its deletion. It is how much more often the attack says so under the one value than under the other. "
-        "Each value has the stated number of independent interactions. The small print is the advantage’s exact 95 % "
-        "confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle means that the advantage is "
-        "significantly more than the mechanism’s certificate promises. Certificates of mechanisms that learn by "
-        "gradient descent are for requests fixed in advance, Langevin unlearning’s by shifted interpolation. An "
-        "empty cell means that the attack does not apply. Mechanisms that learn by gradient descent do so on linear "
-        "losses of one coordinate, with releases of one variance. The figure depends on no data set.",
-        "A matrix of mechanisms by attacks: nearly everything leaks where requests depend on what was"
-        " published, next to nothing where they are fixed, and nothing from the constant model.",
+        "Each number is an attack’s advantage: from the releases after a deletion, the attack guesses which of two "
+        "values the deleted record had. The advantage is how much more often the attack names a value when it is "
+        "right than when it is wrong. Each value has the stated number of independent interactions. The small print "
+        "is the advantage’s exact 95 % confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle "
+        "means that the advantage is significantly more than the mechanism’s certificate promises. Certificates of "
+        "mechanisms that learn by gradient descent are for requests fixed in advance; Langevin unlearning’s is by "
+        "shifted interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by "
+        "gradient descent use linear losses of one coordinate, and their releases have the same variance. The "
+        "figure depends on no data set.",
+        "A matrix of mechanisms by attacks: nearly everything leaks if requests depend on published models, almost "
+        "nothing leaks if they are fixed, and nothing leaks from the constant model.",
     ),
 )
 RISK = Experiment(

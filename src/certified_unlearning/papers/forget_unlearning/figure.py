@@ -1,4 +1,4 @@
-"""Figure of attacks on deletion by mechanism: the measured advantage as colour and number."""
+"""The figure of attacks on deletion by mechanism, with the measured advantage as colour and number."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -38,15 +38,15 @@ _MECHANISMS = {
     "own": "Construction of\nthe attack",
     "constant": "Constant model",
 }
-# Advantages from here on are written in white.
+# Advantages of at least this value are written in white.
 _WHITE_FROM = 0.6
 
 
 def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``deletion`` (see `experiments.ATTACK_ROWS`): a cell an attack and mechanism, empty where none is.
+    """Draw rows of ``deletion`` (see `experiments.ATTACK_ROWS`), a cell for each attack and mechanism.
 
     Raises:
-        DataError: An attack or a mechanism is not known, or a cell is there twice.
+        DataError: An attack or a mechanism is unknown, or a cell occurs twice.
     """
     _check(attacks)
     columns = [name for name in ATTACKS if name in set(attacks["attack"])]
@@ -84,7 +84,10 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _shades(style: FigureStyle) -> LinearSegmentedColormap:
-    """Return shades from pale to dark of one hue: lightness alone tells the value, in every kind of colour vision."""
+    """Return shades of one hue from pale to dark.
+
+    Lightness alone shows the value, so colour-blind readers see it, too.
+    """
     (hue,) = colours(style, 1)
     palest, darkest = (0.94 + 0.06 * np.array(hue), 0.5 * np.array(hue))
     return LinearSegmentedColormap.from_list("advantage", [(0.0, palest), (0.7, hue), (1.0, darkest)])

@@ -1,8 +1,8 @@
-"""The names of attacks and mechanisms in the experiment `deletion`, in the order in which they are shown."""
+"""The names of attacks and mechanisms in the experiment `deletion`, in the order of display."""
 
 from typing import Literal, get_args
 
-# Rows, claims and addresses of noise hold these names, so they stay verbatim: a look is an observed release.
+# Rows, claims and noise addresses contain these names, so they must not change; a look is an observed release.
 Attack = Literal[
     "sum",
     "median",
@@ -15,7 +15,7 @@ Attack = Literal[
     "fixed-requests",
     "fixed-then-averaged",
 ]
-# `own` is the construction that an attack was made for.
+# `own` is the construction for which an attack was made.
 MechanismName = Literal[
     "noisy-gradient-deletion", "langevin", "published-state", "secret-state", "retraining", "own", "constant"
 ]

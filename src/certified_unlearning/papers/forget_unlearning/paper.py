@@ -1,4 +1,4 @@
-"""Forget Unlearning: what is reproduced of it."""
+"""The declaration of what is reproduced of Forget Unlearning."""
 
 from certified_unlearning.papers.forget_unlearning.experiments import DELETION, RISK
 from certified_unlearning.reproduction.paper import Paper, ReadText

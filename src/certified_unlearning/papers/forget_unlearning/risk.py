@@ -1,7 +1,7 @@
-"""Excess risk along a stream of deletions, measured: logistic regression on the digits, by Theorem 5.1's plan.
+"""Measured excess risk along a stream of deletions, for logistic regression on the digits and Theorem 5.1's plan.
 
-A request flips the labels of records. The certified risk is meant for any requester, so one of the two is adaptive:
-it flips records of the class that the learned model leans to.
+A request flips the labels of records. The certified risk is meant for any requester, so one of the two requesters is
+adaptive: it flips records of the class that the learned model prefers.
 """
 
 from pathlib import Path
@@ -19,18 +19,18 @@ from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradien
 from certified_unlearning.papers.forget_unlearning.sweeps import DeletionRisk
 from certified_unlearning.version import code_version
 
-# Steps of plain gradient descent, each shrinking the distance to the minimiser by 1 - 1 / kappa.
+# Each step of plain gradient descent shrinks the distance to the minimiser by the factor 1 - 1 / kappa.
 MINIMISING_STEPS = 2000
 
 
 def risk_table(settings: DeletionRisk) -> pd.DataFrame:
-    """Return the mean excess risk after learning and after every request (`experiments.RISK_ROWS`).
+    """Return the mean excess risk after learning and after every request, in rows of `experiments.RISK_ROWS`.
 
     Args:
-        settings: The stream, and the seed, also of the data's split.
+        settings: The stream, and the seed, which also determines the split of the data.
 
     Raises:
-        AssumptionError: The settings do not meet a theorem's assumption.
+        AssumptionError: The settings violate an assumption of a theorem.
     """
     seed = settings.seed
     data = digits.prepare(Path(), seed)
@@ -40,7 +40,7 @@ def risk_table(settings: DeletionRisk) -> pd.DataFrame:
     for requester in ("fixed", "adaptive"):
         keys = [randomness.address(seed, "deletion-risk", requester, trial) for trial in range(settings.trials)]
         learned = NoisyGradientDeletion(plan).learn(_loss(features, labels, plan), keys)
-        # Scores of all records add up to more than 0: the model leans to +1.
+        # The scores of all records have a positive sum: the model prefers +1.
         leans = (learned @ features.sum(dim=0) > 0) & (requester == "adaptive")
         risks = torch.empty(settings.trials, settings.requests + 1, dtype=torch.float64)
         for branch in (False, True):
@@ -92,7 +92,7 @@ def plan_of(settings: DeletionRisk, *, n: int, dimension: int) -> DeletionPlan:
 
 
 def excess_risk(weights: Tensor, features: Tensor, labels: Tensor, plan: DeletionPlan) -> Tensor:
-    """Return ``f_D(w) - min f_D`` of every trial, shape ``(trials,)``."""
+    """Return the excess risk ``f_D(w) - min f_D`` of every trial, shape ``(trials,)``."""
     start = torch.zeros(1, features.shape[1], dtype=torch.float64)
     least = noisy_descent(
         _loss(features, labels, plan), start, [0], steps=MINIMISING_STEPS, sigma=0.0, step_size=2 * plan.step_size

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments of Forget Unlearning: their sections of `params.yaml`."""
+"""The sweeps of the experiments of Forget Unlearning, and their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ class _Model(BaseModel):
 
 
 class DeletionProblem(_Model):
-    """The linear losses of one coordinate that mechanisms learn by gradient descent, and what is promised of them."""
+    """The linear losses of one coordinate on which mechanisms descend, and the promised guarantees."""
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2")
     lipschitz: PositiveFloat = Field(description="the size L of a record, a number above 0")
@@ -34,38 +34,38 @@ class DeletionMedian(_Model):
 
 
 class DeletionCounting(_Model):
-    """The attacks on counting with secret state."""
+    """The attacks on counting with a secret state."""
 
-    epsilon: PositiveFloat = Field(description="of every release, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every release, a number above 0")
     releases: PositiveInt = Field(description="releases read as printed, a whole number, at least 1")
     exposures: PositiveInt = Field(
-        description="how often the repaired construction exposes the deleted bit, a whole number, at least 1"
+        description="times that the repaired construction exposes the deleted bit, a whole number, at least 1"
     )
 
 
 class DeletionStream(_Model):
     """The counterexample to Theorem 4.1 for all releases after the deletion."""
 
-    epsilon: PositiveFloat = Field(description="of every response, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every response, a number above 0")
     releases: PositiveInt = Field(description="releases from the deletion on, a whole number, at least 1")
 
 
 class DeletionKey(_Model):
-    """The counterexample to Theorem 4.3 as printed."""
+    """The counterexample to the printed Theorem 4.3."""
 
-    epsilon: PositiveFloat = Field(description="of every call, a number above 0")
+    epsilon: PositiveFloat = Field(description="the epsilon of every call, a number above 0")
     length: PositiveInt = Field(description="bits of the key, a whole number, at least 1")
 
 
 class Deletion(Sweep):
-    """Attacks on deletion. Depends on no data set."""
+    """Attacks on deletion. They depend on no data set."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     interactions: PositiveInt = Field(
         description="interactions of each attack under either hypothesis, a whole number, at least 1"
     )
     problem: DeletionProblem
-    # A key of params.yaml, which keeps its name; elsewhere in Python: observed_releases.
+    # This key of params.yaml keeps its name; elsewhere in Python, it is observed_releases.
     looks: PositiveInt = Field(
         description="releases that the second requester of encode-then-delete sees, a whole number, at least 1"
     )
@@ -79,7 +79,7 @@ class Deletion(Sweep):
 
 
 class DeletionRisk(Sweep):
-    """Excess risk along a stream of deletions, logistic regression on scikit-learn's digits."""
+    """Excess risk along a stream of deletions, for logistic regression on scikit-learn's digits."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     trials: Annotated[int, Field(ge=30)] = Field(description="a whole number of trials, at least 30")

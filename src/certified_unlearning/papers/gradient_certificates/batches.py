@@ -1,4 +1,4 @@
-"""Experiment ``batches``: the least batch with which enough predictions are certified, by depth."""
+"""The experiment ``batches``: the smallest batch with which enough predictions are certified, by depth."""
 
 import pandas as pd
 import pyarrow as pa
@@ -23,14 +23,16 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each depth, mode and size of a batch: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each depth, mode and batch size.
 
-One epoch, so that smaller batches make more updates; ``seconds`` is of all trials.
+The values are means over trials, and their standard deviations.
+
+Training takes one epoch, so smaller batches make more updates; ``seconds`` is the time of all trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train with every size of a batch; errors as for `tables.batches.batches_table`."""
+    """Train with every batch size; the errors are those of `tables.batches.batches_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.batches import batches_table
 
     return batches_table(inputs.sweep)
@@ -46,14 +48,14 @@ BATCHES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.batches:draw",
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_batches",
     caption=Caption(
-        "Certified predictions against the size of batches, by depth; the least batch that certifies enough",
-        "Training takes one epoch. Left and middle: share of certified test predictions against the size of a batch, "
-        "for removals (unlearning) and for removals and as many additions (privacy), a line for each depth. Bands "
-        "are one standard deviation over starts and batches. Right: the least batch of the sweep whose mean share "
-        "reaches the dotted line. Networks that no batch certifies so far have no point. The paper has this on 5.5 "
-        "million records of credit cards (AMEX), with 128 units a layer and k = 50. The figure depends on no data "
-        "set of the preset.",
-        "Shares rise with the size of batches, later for deeper networks and for privacy; the least batch rises with "
+        "Certified predictions against the batch size, by depth, and the smallest batch that certifies enough",
+        "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
+        "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for "
+        "each depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the "
+        "sweep whose mean share reaches the dotted line. Networks that no batch certifies to this share have no "
+        "point. The paper has this figure for 5.5 million records of credit cards (AMEX), with 128 units in each "
+        "layer and k = 50. The figure depends on no data set of the preset.",
+        "Shares rise with the batch size, later for deeper networks and for privacy; the smallest batch rises with "
         "depth.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Data that people bring themselves: rows, labels and a split in one ``.npz`` or Parquet file."""
+"""Users' own data: rows, labels and a split in one ``.npz`` or Parquet file."""
 
 import zipfile
 import zlib
@@ -16,21 +16,22 @@ from numpy.typing import NDArray
 from certified_unlearning.errors import DataError
 
 PARTS = ("train", "test")
-"""Words of ``split``."""
+"""The values of ``split``."""
 _NEEDED = ("rows", "labels", "split")
 _KNOWN = (*_NEEDED, "new")
 
 
 @dataclass(frozen=True, eq=False)
 class FeaturesFile:
-    """What a features file holds.
+    """The contents of a features file.
 
     Attributes:
-        rows: Numbers of each record, float64: shape ``(records, features)``, or of images ``(records, channels, height,
-            width)``.
-        labels: Shape ``(records,)``, whole numbers from 0.
-        test: Which records are test records, shape ``(records,)``.
-        new: Which records are of a class that pre-training must not see, shape ``(records,)``; None if it does not say.
+        rows: The features of each record, float64: shape ``(records, features)``, or ``(records, channels, height,
+            width)`` for images.
+        labels: The labels, whole numbers from 0, shape ``(records,)``.
+        test: Whether each record is a test record, shape ``(records,)``.
+        new: Whether each record is of a class that pre-training must not see, shape ``(records,)``; None if the file
+            does not say.
     """
 
     rows: NDArray[np.float64]
@@ -45,15 +46,15 @@ class FeaturesFile:
 
 
 def read(path: str) -> FeaturesFile:
-    """Read a features file, which is checked; the same file is read once.
+    """Read and check a features file; the same file is read only once.
 
     Args:
-        path: The path of an ``.npz`` file with the arrays ``rows``, ``labels``, ``split`` and perhaps ``new``, or of a
-            Parquet file with the columns ``labels``, ``split``, perhaps ``new``, and ``rows`` (lists of numbers) or a
-            column of numbers for each feature.
+        path: The path of a ``.npz`` file with the arrays ``rows``, ``labels``, ``split`` and optionally ``new``, or of
+            a Parquet file. A Parquet file has the columns ``labels``, ``split``, optionally ``new``, and either
+            ``rows`` (lists of numbers) or a column of numbers for each feature.
 
     Raises:
-        DataError: The file cannot be read, or holds something else.
+        DataError: The file cannot be read, or its contents are wrong.
     """
     try:
         state = Path(path).stat()
@@ -69,7 +70,7 @@ def _read(path: str, _changed: int, _size: int) -> FeaturesFile:
 
 def _npz(path: str) -> dict[str, NDArray[np.generic]]:
     try:
-        # Never pickle: an array of Python objects could run code.
+        # No pickle: an array of Python objects could run code.
         file = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as an .npz file: {_reason(error)}") from error
@@ -82,7 +83,7 @@ def _npz(path: str) -> dict[str, NDArray[np.generic]]:
 def _array(file: "np.lib.npyio.NpzFile", name: str, path: str) -> NDArray[np.generic]:
     try:
         found: NDArray[np.generic] = file[name]
-    # RuntimeError: the archive is encrypted, or compressed in a way that Python does not know.
+    # RuntimeError: the archive is encrypted, or its compression is unknown to Python.
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         if "Object arrays" in str(error):
             raise DataError(
@@ -94,7 +95,7 @@ def _array(file: "np.lib.npyio.NpzFile", name: str, path: str) -> NDArray[np.gen
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of a message; of an error that has none, its kind."""
+    """Return the first line of an error's message, or the error's type if it has no message."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
@@ -128,7 +129,7 @@ def _of_lists(column: pa.ChunkedArray, path: str) -> NDArray[np.generic]:
     """Return lists of numbers as a matrix.
 
     Raises:
-        DataError: They are none, or differ in length.
+        DataError: The values are no lists, or the lists differ in length.
     """
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
@@ -149,10 +150,10 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _checked(found: Mapping[str, NDArray[np.generic]], path: str) -> FeaturesFile:
-    """Return what arrays say.
+    """Return the contents of the arrays as a `FeaturesFile`.
 
     Raises:
-        DataError: Something is missing, or is not what it must be.
+        DataError: Something is missing or wrong.
     """
     missing = next((name for name in _NEEDED if name not in found), None)
     if missing is not None:

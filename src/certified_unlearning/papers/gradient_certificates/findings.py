@@ -1,4 +1,4 @@
-"""What the rows of certified predictions say, in sentences."""
+"""Sentences about the rows of certified predictions."""
 
 import pandas as pd
 
@@ -10,20 +10,20 @@ from certified_unlearning.text import unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return what removals and additions leave certified.
+    """Return how many predictions stay certified under removals and additions.
 
     Raises:
         MissingEvidence: There are no rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     return [shares(evidence.table(SHARES.name)), *service(evidence)]
 
 
 def shares(rows: pd.DataFrame) -> str:
-    """Return how many predictions of the first case of each mode are certified at its largest k.
+    """Return how many predictions of the first case of each mode are certified at the largest k of the case.
 
     Args:
-        rows: Rows of ``shares``.
+        rows: The rows of ``shares``.
     """
     ours = rows[rows["bounds"] == "tighter"]
     said = []
@@ -38,7 +38,7 @@ def shares(rows: pd.DataFrame) -> str:
 
 
 def service(evidence: Evidence) -> list[str]:
-    """Return what budgets save and cost where requests come at random; nothing where that was not run."""
+    """Return what budgets save and cost for random requests; an empty list if that was not run."""
     if not evidence.has_table(SERVICE.name):
         return []
     rows = evidence.table(SERVICE.name)

@@ -1,4 +1,4 @@
-"""Experiment ``fine_tuning``: a class that pre-training did not see, learned by the dense layers alone."""
+"""The experiment ``fine_tuning``: only the dense layers learn a class that pre-training did not see."""
 
 import pandas as pd
 import pyarrow as pa
@@ -31,16 +31,18 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each mode, clipping level and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each mode, clipping level and k.
 
-``n`` counts the training records of the new class; ``channels`` is empty where rows are no images. Shares and
-accuracies are of test records of the new class, those called ``others`` of all others; ``_before`` is
-before fine-tuning. ``seconds`` is of all k and trials, without pre-training.
+The values are means over trials, and their standard deviations.
+
+``n`` counts the training records of the new class; ``channels`` is empty if rows are not images. Shares and accuracies
+are those of test records of the new class; columns called ``others`` are for all other test records. ``_before`` means
+before fine-tuning. ``seconds`` is the time of all k and trials together, without pre-training.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Pre-train, fine-tune and certify; errors as for `tables.fine_tuning.fine_tuning_table`."""
+    """Pre-train, fine-tune and certify; the errors are those of `tables.fine_tuning.fine_tuning_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.fine_tuning import fine_tuning_table
 
     return fine_tuning_table(inputs.sweep)
@@ -57,15 +59,16 @@ FINE_TUNING = Experiment(
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_fine_tuning",
     caption=Caption(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
-        "Convolutions and dense layers learn without one class, such as whether a digit is odd without one of the "
-        "digits. The dense layers are then fine-tuned in batches, with private records of that class and public "
-        "records of the others. The private records may be removed (unlearning) or removed and added (privacy); the "
-        "public records stay. Left and middle: share of test records of the new class whose prediction is certified. "
-        "Right: accuracy on them; the dotted line is before fine-tuning. Bands and bars are one standard deviation "
-        "over pre-trainings and batches. The paper has this on retina scans (OCT-MNIST, normal or not): 7 754 of "
-        "Drusen are new, convolutions of 16 and 32 channels, 100 dense units, batches of 3 000 of which 30 % are "
-        "private, 2 epochs. The figure depends on no data set of the preset.",
-        "Shares fall with k, for small levels of clipping later; accuracy on the new class rises with the level of "
-        "clipping, from that before fine-tuning.",
+        "Convolutions and dense layers learn without one class, for example whether a digit is odd, without one of "
+        "the digits. The dense layers are then fine-tuned in batches, with private records of that class and public "
+        "records of the others. The private records may be removed (unlearning), or removed and added (privacy); "
+        "the public records stay. Left and middle: the share of test records of the new class whose prediction is "
+        "certified. Right: the accuracy on these records; the dotted line is the accuracy before fine-tuning. Bands "
+        "and bars are one standard deviation over pre-trainings and batches. The paper has this figure for retina "
+        "scans (OCT-MNIST, normal or not): 7 754 scans of Drusen are new, the convolutions have 16 and 32 channels, "
+        "there are 100 dense units, batches have 3 000 records of which 30 % are private, and training takes 2 "
+        "epochs. The figure depends on no data set of the preset.",
+        "Shares fall with k, later for small clipping levels; accuracy on the new class rises with the clipping "
+        "level, starting from that before fine-tuning.",
     ),
 )

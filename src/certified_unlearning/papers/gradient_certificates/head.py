@@ -1,4 +1,4 @@
-"""Experiment ``head``: a small network on fixed features, from chance."""
+"""The experiment ``head``: a small network on fixed features, trained from a random start."""
 
 import pandas as pd
 import pyarrow as pa
@@ -24,15 +24,17 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each mode, number of epochs and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each mode, number of epochs and k.
 
-``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks of the box. ``seconds`` is of all k and
-trials.
+The values are means over trials, and their standard deviations.
+
+``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks in the box. ``seconds`` is the time of
+all k and trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train the head, and certify after several numbers of epochs; errors as for `tables.head.head_table`."""
+    """Train the head, and certify after several numbers of epochs; the errors are those of `tables.head.head_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.head import head_table
 
     return head_table(inputs.sweep)
@@ -49,12 +51,13 @@ HEAD = Experiment(
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_head",
     caption=Caption(
         "A head on fixed features: certified predictions against k, and bounds of accuracy along training",
-        "A network with hidden units learns from features that no record changes. Left: share of certified test "
-        "predictions after all epochs, for removals (unlearning) and for removals and as many additions (privacy). "
-        "Right: test accuracy along training. For each k, the band is between which accuracies every network lies "
-        "that removals (unlearning) could have led to. Bars are one standard deviation over starts and batches. The "
-        "paper has this on GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 hidden units, batches of 20 "
-        "000, 125 epochs and k = 1, 5 and 10. The figure depends on no data set of the preset.",
+        "A network with hidden units learns from features that no record changes. Left: the share of certified test "
+        "predictions after all epochs, for removals (unlearning) and for removals and the same number of additions "
+        "(privacy). Right: test accuracy during training. For each k, the band contains the accuracies of all "
+        "networks that could have resulted from removals (unlearning). Bars are one standard deviation over starts "
+        "and batches. The paper has this figure for GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 "
+        "hidden units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure depends on no data set of the "
+        "preset.",
         "Shares fall with k, faster for privacy; accuracy rises with epochs, and bands around it widen.",
     ),
 )

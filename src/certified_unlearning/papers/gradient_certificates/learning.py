@@ -1,4 +1,4 @@
-"""Networks trained with boxes, and how much of their predictions is certified."""
+"""Networks that are trained with boxes, and the certified share of their predictions."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ from certified_unlearning.papers.gradient_certificates.tasks import Task
 from certified_unlearning.vocabulary import Changes
 
 CHANGES: dict[str, Changes] = {"unlearning": "removals", "privacy": "additions and removals"}
-"""What may happen to every batch, by mode: up to k removals; up to k removals and up to k additions."""
+"""The possible changes of every batch, by mode: up to k removals, or up to k removals and up to k additions."""
 BOUNDS: dict[str, Bounding] = {"tighter": TIGHTEST, "published": RUMP}
-"""How boxes are bounded: ours; midpoints and radii everywhere, as the paper and the authors' library bound them."""
+"""How boxes are bounded: by our bounds, or by midpoints and radii everywhere, as in the paper and its authors' code."""
 
 
 def learned(
@@ -34,16 +34,16 @@ def learned(
 ) -> Learned:
     """Train a network of dense layers, one logit for each class, with a box for each k.
 
-    Start and batches are drawn by the seed alone. The learning rate counts updates from 0.
+    Only the seed determines the start and the batches. The learning rate counts updates from 0.
 
     Args:
-        task: What is learned.
-        training: How.
-        mode: One of `CHANGES`.
+        task: The data to learn.
+        training: The training recipe.
+        mode: A key of `CHANGES`.
         gamma: The level to which the entries of a record's gradient are clamped.
-        k: Numbers of records, in rising order.
-        seed: Seed of the start and the batches.
-        bounds: One of `BOUNDS`.
+        k: Numbers of records, increasing.
+        seed: The seed of the start and the batches.
+        bounds: A key of `BOUNDS`.
 
     Raises:
         AssumptionError: Removals could empty a batch.
@@ -67,7 +67,7 @@ def learned(
 
 
 def uniform_start(network: Network, generator: torch.Generator) -> Parameters:
-    """Draw where training starts as PyTorch's layers do: uniform between minus and plus 1 / sqrt(inputs)."""
+    """Draw the start of training as PyTorch's layers do: uniform between minus and plus 1 / sqrt(inputs)."""
     found = []
     for layer in network.affine:
         shapes = [layer.weight_shape, (layer.outputs,)] if layer.bias else [layer.weight_shape]
@@ -79,7 +79,7 @@ def uniform_start(network: Network, generator: torch.Generator) -> Parameters:
 def certified(found: Learned, rows: Tensor, bounds: str = "tighter") -> Tensor:
     """Return which predictions are certified for each k, shape ``(k, records)``.
 
-    ``published`` compares bounds of single logits, ``tighter`` bounds their differences.
+    ``published`` compares bounds of single logits; ``tighter`` bounds the differences of logits.
     """
     if bounds == "tighter":
         return found.certified(rows)
@@ -91,5 +91,5 @@ def certified(found: Learned, rows: Tensor, bounds: str = "tighter") -> Tensor:
 
 
 def accuracy(found: Learned, rows: Tensor, labels: Tensor) -> float:
-    """Return the share of right predictions."""
+    """Return the share of correct predictions."""
     return float((found.classes(rows) == labels).double().mean())

@@ -1,15 +1,15 @@
-"""What experiments on certified predictions learn from, by name."""
+"""The names of the data in the experiments on certified predictions."""
 
 from pathlib import PurePath
 
 from certified_unlearning.data.sets import DATA_SETS, built_in
 
 CLOUDS = {"near": (1.0, 0.75), "far": (1.25, 0.35)}
-"""Two Gaussian clouds around (c, c) and (-c, -c): c and their standard deviation, as the authors' public examples."""
+"""Two Gaussian clouds around (c, c) and (-c, -c), as in the authors' examples: c, and the standard deviation."""
 KNOWN = (*CLOUDS, *(each.name for each in DATA_SETS))
-"""Clouds and data sets of the package."""
+"""The clouds, and the data sets of the package."""
 FILE_ENDINGS = (".npz", ".parquet")
-"""What the name of a features file ends in (`features_file`)."""
+"""The endings of the names of features files (`features_file`)."""
 
 
 def is_file(name: str) -> bool:
@@ -18,7 +18,7 @@ def is_file(name: str) -> bool:
 
 
 def title_of(name: str) -> str:
-    """Return what figures and findings call the data."""
+    """Return the name of the data in figures and findings."""
     if name in CLOUDS:
         return f"blobs, {name}"
     if is_file(name):

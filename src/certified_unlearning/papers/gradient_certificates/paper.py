@@ -1,4 +1,4 @@
-"""Certificates by abstract gradient training: what is reproduced of it."""
+"""The declaration of what is reproduced of certificates by abstract gradient training."""
 
 from certified_unlearning.papers.gradient_certificates.batches import BATCHES
 from certified_unlearning.papers.gradient_certificates.fine_tuning import FINE_TUNING

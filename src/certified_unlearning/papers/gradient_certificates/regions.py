@@ -1,4 +1,4 @@
-"""Experiment ``regions``: where in the plane predictions are certified."""
+"""The experiment ``regions``: the part of the plane in which predictions are certified."""
 
 import pandas as pd
 import pyarrow as pa
@@ -16,14 +16,14 @@ ROWS = pa.schema(
         *columns("whole", "measure", "predicted", "radius"),
     ]
 )
-"""One row for each data set, mode, clipping level and point of the grid.
+"""The columns of the table, which has one row for each data set, mode, clipping level and point of the grid.
 
-``radius`` is the largest k of those that were asked for which the prediction at the point is certified; 0 for none.
+``radius`` is the largest of the given k for which the prediction at the point is certified, or 0.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train, and certify the points of a grid; errors as for `tables.regions.regions_table`."""
+    """Train, and certify the points of a grid; the errors are those of `tables.regions.regions_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.regions import regions_table
 
     return regions_table(inputs.sweep)
@@ -39,12 +39,12 @@ REGIONS = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.regions:draw",
     caption=Caption(
         "Where in the plane predictions are certified, on two clouds of points",
-        "The colour of a point is the largest k, of those asked for, for which no k records of every batch could "
-        "change the prediction there. Points without a colour are not certified for any of them. Lines show where "
-        "the network changes its prediction. Above: removals and as many additions (privacy). Below: removals "
-        "(unlearning). The columns are overlapping (near) and separable (far) clouds, and two levels γ of clipping. "
-        "Each panel is one network. The figure depends on no data set of the preset.",
+        "The colour of a point is the largest of the given k for which no k records of every batch could change the "
+        "prediction at this point. Points without a colour are certified for none of them. Lines show where the "
+        "network changes its prediction. Above: removals and the same number of additions (privacy). Below: "
+        "removals (unlearning). The columns are overlapping (near) and separable (far) clouds, each with two "
+        "clipping levels γ. Each panel is one network. The figure depends on no data set of the preset.",
         "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
-        "the smaller level of clipping; away from it colours of large k.",
+        "the smaller clipping level; away from the boundary, the colours of large k.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Experiment ``service``: how long shards answer without training again, what they refuse, and what that saves."""
+"""The experiment ``service``: how long shards answer without retraining, what they refuse, and what they save."""
 
 import pandas as pd
 import pyarrow as pa
@@ -25,22 +25,24 @@ ROWS = pa.schema(
         column("box_cost", "number", "cost"),
     ]
 )
-"""One row for each stream and budget: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each stream and budget.
 
-``first`` is the request with which a shard is trained again for the first time, ``out`` the one with which no shard has
-budget left if none is trained again (nothing where a stream never gets there), means of ``waits`` streams; the expected
-numbers are those of `accounting.core.occupancy`, for random streams. ``trainings`` counts shards that were trained
-again. ``refused`` is the share of queries without an answer, over all requests, ``refused_most`` the largest after one.
-``against_sisa`` is the number of gradients of plain SISA over ours, for the same requests, ``against_retraining`` that
-of training all shards again after each; nothing where no shard was trained again, so that ours is 0.
-``wrong`` of the ``compared`` answers differ from those of the ensemble trained again; ``changed`` of its labels at
-those requests differ from the first ones.
-``box_cost`` is the time of training with boxes over that without: what a gradient of ours costs more.
+The values are means over trials, and their standard deviations.
+
+``first`` is the number of the request that first causes the retraining of a shard. ``out`` is the number of the request
+after which no shard has budget left, if none is retrained; it is empty if a stream never reaches this point. Both are
+means of ``waits`` streams. For random streams, the expected numbers are those of `accounting.core.occupancy`.
+``trainings`` counts the retrained shards. ``refused`` is the share of queries without an answer, over all requests, and
+``refused_most`` is the largest share after one request. ``against_sisa`` is the number of gradients of plain SISA
+divided by ours, for the same requests. ``against_retraining`` is that of retraining all shards after each request,
+divided by ours. Both are empty if no shard was retrained, because our number is then 0. ``wrong`` of the ``compared``
+answers differ from those of the retrained ensemble. ``changed`` of its labels at those requests differ from the first
+labels. ``box_cost`` is the time of training with boxes divided by that without: the cost of one of our gradients.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Run all streams; errors as for `tables.service.service_table`."""
+    """Run all streams; the errors are those of `tables.service.service_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.service import service_table
 
     return service_table(inputs.sweep)
@@ -57,13 +59,13 @@ SERVICE = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.service:draw",
     caption=Caption(
         "Deletion requests to shards with budgets: answers refused, and work saved",
-        "The votes of an ensemble of shards are certified while at most so many records have left a shard. Then the "
-        "shard is trained again, from the last checkpoint that no removed record reached. Left: the share of test "
-        "records without an answer, over all requests of a stream. Right: gradients of plain SISA, which trains a "
-        "shard again for every request, over those taken here. A gradient with boxes takes several times as long. "
-        "The streams take records at random, all from one shard, or from each shard in turn. Bars are one standard "
-        "deviation over trials. The figure depends on no data set of the preset.",
-        "Refusals rise with the budget and are fewest where all requests go to one shard; the work saved rises, too.",
+        "The votes of an ensemble of shards stay certified until more records have left a shard than its budget "
+        "allows. Then the shard is trained again, from the last checkpoint that no removed record reached. Left: "
+        "the share of test records without an answer, over all requests of a stream. Right: the gradients of plain "
+        "SISA, which trains a shard again for every request, divided by ours. A gradient with boxes takes several "
+        "times as long. The streams take records at random, all from one shard, or from each shard in turn. Bars "
+        "are one standard deviation over trials. The figure depends on no data set of the preset.",
+        "Refusals rise with the budget and are fewest if all requests go to one shard; the saved work rises, too.",
     ),
 )
-"""Every answer is that of the ensemble trained without the removed records: what is refused pays for what is saved."""
+"""Every answer is that of the ensemble trained without the removed records: refused queries pay for saved training."""

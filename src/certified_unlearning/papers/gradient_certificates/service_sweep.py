@@ -1,4 +1,4 @@
-"""Sweep of the experiment on a service that answers while budgets last: its section of `params.yaml`."""
+"""The sweep of the experiment `service`, and its section of `params.yaml`."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ Stream = Literal["random", "one shard", "in turn"]
 
 
 class Service(Sweep):
-    """Streams of requests to an ensemble of shards with budgets, against plain SISA and retraining."""
+    """Streams of requests to an ensemble of shards with budgets, compared with plain SISA and retraining."""
 
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
@@ -30,7 +30,7 @@ class Service(Sweep):
     slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
     epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     budgets: Distinct[PositiveInt] = Field(
         description="records that may leave a shard before it is trained again, distinct whole numbers, at least 1; "
         "boxes are trained for the powers of 2 below, too"
@@ -43,7 +43,7 @@ class Service(Sweep):
         description="test records that are asked for after every request, a whole number, at least 1"
     )
     comparisons: PositiveInt = Field(
-        description="how often, evenly over a stream, answers are compared with those of the ensemble trained again, a "
+        description="times, evenly over a stream, that answers are compared with those of the retrained ensemble, a "
         "whole number, at least 1"
     )
     trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
@@ -51,11 +51,11 @@ class Service(Sweep):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.budgets != sorted(self.budgets):

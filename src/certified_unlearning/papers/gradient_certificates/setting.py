@@ -1,4 +1,4 @@
-"""Which data and sizes the rows of figures 2 to 4 are of, in sentences for captions."""
+"""The data and sizes of the rows of Figures 2 to 4, in sentences for captions."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from certified_unlearning.papers.gradient_certificates.names import title_of
 
 
 def setting_of_batches(rows: pd.DataFrame) -> str:
-    """Return what the rows of ``batches`` are of."""
+    """Return the setting of the rows of ``batches``."""
     first = rows.iloc[0]
     return (
         f"Here: {_data(first)}, {_listed(rows['depth'])} hidden layers of {first['units']:,} units, k = "
@@ -17,7 +17,7 @@ def setting_of_batches(rows: pd.DataFrame) -> str:
 
 
 def setting_of_fine_tuning(rows: pd.DataFrame) -> str:
-    """Return what the rows of ``fine_tuning`` are of."""
+    """Return the setting of the rows of ``fine_tuning``."""
     first = rows.iloc[0]
     fixed = (
         f"convolutions of {_words(first['channels'].split('-'))} channels" if first["channels"] else "fixed features"
@@ -30,7 +30,7 @@ def setting_of_fine_tuning(rows: pd.DataFrame) -> str:
 
 
 def setting_of_head(rows: pd.DataFrame) -> str:
-    """Return what the rows of ``head`` are of."""
+    """Return the setting of the rows of ``head``."""
     first = rows.iloc[0]
     units = f"hidden layers of {_words(first['hidden'].split('-'))} units" if first["hidden"] else "no hidden layer"
     return (
@@ -49,7 +49,7 @@ def _epochs(values: Iterable[int]) -> str:
 
 
 def _listed(values: Iterable[int]) -> str:
-    """Return distinct numbers in rising order, in words."""
+    """Return distinct numbers in increasing order, in words."""
     return _words([f"{each:,}" for each in sorted({*values})])
 
 

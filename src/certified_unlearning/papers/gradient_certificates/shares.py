@@ -1,4 +1,4 @@
-"""Experiment ``shares``: how many predictions are certified, by k, clipping and how boxes are bounded."""
+"""The experiment ``shares``: how many predictions are certified, by k, clipping level and bounding method."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,15 +22,17 @@ ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each case, clipping level, way of bounding and k: means over trials, and their standard deviations.
+"""The columns of the table, which has one row for each case, clipping level, bounding method and k.
 
-``share`` is of test predictions that are certified, ``certain_accuracy`` of those that are certified and right.
-``seconds`` is of training with all k at once and certifying, of all trials.
+The values are means over trials, and their standard deviations.
+
+``share`` is the share of certified test predictions, and ``certain_accuracy`` is the share of those that are certified
+and correct. ``seconds`` is the time of training with all k at once and of certifying, for all trials together.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train and certify every case; errors as for `tables.shares.shares_table`."""
+    """Train and certify every case; the errors are those of `tables.shares.shares_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
 
     return shares_table(inputs.sweep)
@@ -47,11 +49,14 @@ SHARES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.shares:draw",
     caption=Caption(
         "Certified predictions against k, by clipping, for several networks",
-        "The lines are the share of test predictions that no k records of every batch could change: by their removal "
-        "(unlearning), or by removals and as many additions (privacy). Each line has one level γ that entries of "
-        "gradients are clamped to. Dashed lines have boxes as the paper bounds them, by midpoints and radii, and "
-        "single logits. Bands are one standard deviation over starts, batches and, for blobs, records. The figure "
-        "depends on no data set of the preset.",
-        "Shares fall with k, slowly and then fast; those of small γ fall later, and dashed lines lie below solid ones.",
+        "The lines are the share of test predictions that no k records of every batch could change: by their "
+        "removal (unlearning), or by removals and the same number of additions (privacy). Each line has one level γ "
+        "to which the entries of gradients are clamped. Dashed lines have the paper’s bounds, by midpoints and "
+        "radii and single logits. Bands are one standard deviation over starts, batches and, for blobs, records. "
+        "The figure depends on no data set of the preset.",
+        (
+            "Shares fall with k, first slowly and then fast; those of small γ fall later, and dashed lines are below "
+            "solid ones."
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments on certified predictions: their sections of `params.yaml`."""
+"""The sweeps of the experiments on certified predictions, and their sections of `params.yaml`."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ Trials = Annotated[int, Field(ge=2)]
 DATA_IN_WORDS = (
     "near, far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
 )
-"""What ``data`` may be, for people."""
+"""The allowed values of ``data``, in words."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 _FILES = {"type": "string", "pattern": rf"({'|'.join(re.escape(each) for each in FILE_ENDINGS)})$"}
 Data = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": [*KNOWN]}, _FILES]})]
@@ -24,7 +24,7 @@ Digits = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": ["digits", "
 
 
 class Recipe(BaseModel):
-    """How a network is trained, but for how long."""
+    """The training recipe of a network, without its length."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,22 +36,22 @@ class Recipe(BaseModel):
 
 
 class Training(Recipe):
-    """How a network is trained."""
+    """The training recipe of a network."""
 
     epochs: PositiveInt = Field(description="passes over the batches, a whole number, at least 1")
 
 
 class Case(Training):
-    """One network on one data set, and the numbers of records whose absence or presence is certified."""
+    """A network on one data set, and the numbers of records whose absence or presence is certified."""
 
-    name: str = Field(description="what rows, figures and claims call the case; distinct", min_length=1)
+    name: str = Field(description="the name of the case in rows, figures and claims; distinct", min_length=1)
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
         description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
     )
     mode: Mode = Field(description="unlearning (removals) or privacy (additions and removals)")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     bounds: Distinct[Literal["tighter", "published"]] = Field(
@@ -60,11 +60,11 @@ class Case(Training):
 
 
 class Regions(Sweep, Training):
-    """The radius of predictions over the plane: blobs of two classes, some levels of clipping, both modes."""
+    """The radius of predictions on the plane, for blobs of two classes, several clipping levels and both modes."""
 
     data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both: clouds of two classes")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     side: Annotated[int, Field(ge=2)] = Field(description="points of the grid in each direction, at least 2")
@@ -72,12 +72,12 @@ class Regions(Sweep, Training):
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         return rising("k", self.k, self.batch_size, "unlearning")
 
 
 class Batches(Sweep):
-    """Certified shares by the size of batches: one epoch, networks of several depths, both modes."""
+    """Certified shares by batch size, for one epoch, networks of several depths and both modes."""
 
     data: Data = Field(description=DATA_IN_WORDS)
     batch_size: Distinct[PositiveInt] = Field(description="records of a batch, distinct whole numbers, at least 1")
@@ -85,7 +85,7 @@ class Batches(Sweep):
     units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
     decay: _NonNegative = Field(description="eta, a number of at least 0")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: PositiveInt = Field(description="records of every batch, a whole number, at least 1")
     wanted: Annotated[float, Field(gt=0, le=1)] = Field(
         description="the share of certified predictions that a batch must give, above 0 and at most 1"
@@ -95,18 +95,18 @@ class Batches(Sweep):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         return rising("batch_size", [self.k], min(self.batch_size), "unlearning")
 
 
 class FineTuning(Sweep):
-    """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records."""
+    """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records, too."""
 
     data: Digits = Field(
         description="digits (8 x 8 pixels, embedded), mnist-10, or a features file (.npz, .parquet) that says which "
@@ -129,7 +129,7 @@ class FineTuning(Sweep):
     step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     gamma: Distinct[PositiveFloat] = Field(
-        description="what entries of gradients are clamped to, distinct numbers above 0"
+        description="levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent pre-trainings and batches, at least 2")
@@ -137,34 +137,34 @@ class FineTuning(Sweep):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         return rising("k", self.k, self.private, "unlearning")
 
 
 class Head(Sweep, Recipe):
-    """A head on fixed features: certified shares and bounds of accuracy along training, both modes."""
+    """A head on fixed features: certified shares and bounds of accuracy during training, for both modes."""
 
     data: Data = Field(
         description="the name of a built-in data set, whose features are fixed, or a features file (.npz, .parquet)"
     )
-    scale: PositiveFloat = Field(description="what features are multiplied by, a public number above 0")
+    scale: PositiveFloat = Field(description="the factor of all features, a public number above 0")
     epochs: Distinct[PositiveInt] = Field(description="passes after which is measured, distinct whole numbers, rising")
-    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent starts and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.epochs != sorted(self.epochs):
@@ -173,7 +173,7 @@ class Head(Sweep, Recipe):
 
 
 class Shares(Sweep):
-    """The share of certified test predictions against k, of several networks."""
+    """The share of certified test predictions against k, for several networks."""
 
     cases: list[Case] = Field(description="networks and data sets, a list of sections", min_length=1)
     trials: Trials = Field(description="independent starts, batches and clouds of each case, at least 2")
@@ -181,11 +181,11 @@ class Shares(Sweep):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The features files that are read."""
+        """The features files that the sweep reads."""
         return files_of(each.data for each in self.cases)
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         names = [each.name for each in self.cases]
         if len({*names}) < len(names):
             return f"cases has the names {', '.join(names)}, but they must be distinct"
@@ -198,7 +198,7 @@ class Shares(Sweep):
 
 
 def unknown_data(said: str, data: str) -> str | None:
-    """Return what is wrong with the name of data, in a sentence that begins so; None if nothing is."""
+    """Return the error in the name of data, a sentence that begins with ``said``, or None."""
     if data in KNOWN or is_file(data):
         return None
     return (
@@ -213,7 +213,7 @@ def files_of(data: Iterable[str]) -> tuple[str, ...]:
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
-    """Return what is wrong with numbers of records, in a sentence that begins with the key; None if nothing is."""
+    """Return the error in numbers of records, a sentence that begins with the key, or None."""
     if k != sorted(k):
         return f"{key} has k = {k}, but they must rise"
     if mode == "unlearning" and k[-1] >= batch_size:

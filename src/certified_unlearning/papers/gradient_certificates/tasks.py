@@ -1,4 +1,4 @@
-"""What networks learn in these experiments: clouds of two classes, data sets of images, features files."""
+"""The data of these experiments: clouds of two classes, data sets of images, and features files."""
 
 from dataclasses import dataclass
 
@@ -19,15 +19,15 @@ CLOUD_TESTS = 800
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Records to learn from, and others to predict.
+    """Records to learn from, and other records to predict.
 
     Attributes:
-        name: Name of the data.
-        rows: Shape ``(records, features)``, float64.
-        labels: Shape ``(records,)``, whole numbers from 0.
-        test_rows: Shape ``(test records, features)``.
-        test_labels: Shape ``(test records,)``.
-        classes: How many there are.
+        name: The name of the data.
+        rows: The training rows, shape ``(records, features)``, float64.
+        labels: The training labels, shape ``(records,)``, whole numbers from 0.
+        test_rows: The test rows, shape ``(test records, features)``.
+        test_labels: The test labels, shape ``(test records,)``.
+        classes: The number of classes.
     """
 
     name: str
@@ -42,21 +42,23 @@ class Task:
 
     @property
     def features(self) -> int:
-        """Numbers of a record."""
+        """The number of features of a record."""
         return self.rows.shape[1]
 
 
 def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
-    """Return the task of a name: clouds are drawn anew for every seed, data sets of the package are what they are.
+    """Return the task of a name.
+
+    Clouds are drawn anew for every seed; data sets of the package are fixed.
 
     Args:
         name: One of `KNOWN`, or the path of a features file.
-        seed: Seed of the clouds, or of a data set's split where its source has none.
-        pooled: Side of the squares of pixels that images are averaged over; 1 for none.
+        seed: The seed of the clouds, or of a data set's split if its source has none.
+        pooled: The side of the squares of pixels over which images are averaged; 1 for no averaging.
 
     Raises:
         ParameterError: Images cannot be divided into such squares.
-        DataError: A data set's raw files are found nowhere, or a features file cannot be used.
+        DataError: The raw files of a data set are missing, or a features file cannot be used.
     """
     if name in CLOUDS:
         return clouds(name, seed=seed)
@@ -64,7 +66,7 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
         return _task_in(name, pooled)
     data = load(name, seed=seed)
     labels, test_labels = (
-        # Two classes are -1 and +1 there.
+        # Those data sets label two classes by -1 and +1.
         torch.as_tensor(((each + 1) // 2 if len(data.classes) == 2 else each).astype(np.int64))
         for each in (data.train_labels, data.test_labels)
     )
@@ -78,7 +80,7 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
 
 
 def clouds(name: str, *, seed: int) -> Task:
-    """Return two clouds of points in the plane, as `lifted` sees them; half of the points is of each class."""
+    """Return two clouds of points in the plane, transformed by `lifted`; each class has half of the points."""
     centre, deviation = CLOUDS[name]
     generator = np.random.default_rng([seed, KNOWN.index(name)])
     count = CLOUD_RECORDS + CLOUD_TESTS
@@ -90,24 +92,24 @@ def clouds(name: str, *, seed: int) -> Task:
 
 
 def lifted(points: Tensor) -> Tensor:
-    """Return points of the plane with squares and cubes of their coordinates, shape ``(points, 6)``."""
+    """Return points of the plane with the squares and cubes of their coordinates, shape ``(points, 6)``."""
     return torch.cat([points, points**2, points**3], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
 class NewClass:
-    """Records of classes that pre-training sees, and of a new one that it does not.
+    """Records of classes that pre-training sees, and of a new class that it does not see.
 
     Attributes:
-        rows: Shape ``(records, channels, height, width)`` of images, of which convolutions make features; or
-            ``(records, features)``. Float64.
-        labels: What is predicted, shape ``(records,)``, whole numbers from 0.
-        new: Which records are of the new class, shape ``(records,)``.
-        test_rows: As ``rows``.
-        test_labels: As ``labels``.
-        test_new: As ``new``.
-        classes: How many labels there are.
-        name: What the new class is called.
+        rows: Images of shape ``(records, channels, height, width)``, from which convolutions compute features, or rows
+            of shape ``(records, features)``, float64.
+        labels: The labels, shape ``(records,)``, whole numbers from 0.
+        new: Whether each record is of the new class, shape ``(records,)``.
+        test_rows: The test rows, in the form of ``rows``.
+        test_labels: The test labels.
+        test_new: Whether each test record is of the new class.
+        classes: The number of labels.
+        name: The name of the new class.
     """
 
     rows: Tensor
@@ -121,21 +123,20 @@ class NewClass:
 
     @property
     def are_images(self) -> bool:
-        """Whether convolutions are to make features of rows."""
+        """Whether convolutions must compute features of the rows."""
         return self.rows.ndim == 4
 
 
 def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
-    """Return images of digits, of which one is new, odd against even; or what a features file says.
+    """Return images of digits with one new digit, labelled odd or even, or the contents of a features file.
 
     Args:
-        name: ``mnist-10``, ``digits`` for those that scikit-learn embeds, or a features file.
-        seed: Seed of the split of the embedded digits, 80 to 20.
+        name: ``mnist-10``, ``digits`` for the digits in scikit-learn, or the path of a features file.
+        seed: The seed of the split of scikit-learn's digits, 80 to 20.
         held_back: The new digit.
 
     Raises:
-        DataError: Raw files are found nowhere, or a features file cannot be used, or does not say which records are
-            new.
+        DataError: Raw files are missing, or a features file cannot be used or does not say which records are new.
     """
     if is_file(name):
         return _new_class_in(name)
@@ -153,7 +154,7 @@ def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
 
 
 def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return images, ``(records, 1, side, side)``, pixels from 0 to 1, and digits; those of the test after them."""
+    """Return images, shape ``(records, 1, side, side)``, with pixels from 0 to 1, and digits; the test's come last."""
     if name == mnist.TEN_DIGITS.name:
         task = task_of(name, seed=seed)
         square = (-1, 1, mnist.PIXELS, mnist.PIXELS)
@@ -184,7 +185,7 @@ def _task_in(path: str, pooled: int) -> Task:
 
 
 def _pixels(rows: Tensor) -> Tensor:
-    """Return pixels from 0 to 1, of those that `data.mnist` scales to rows of norm 1 at most."""
+    """Return pixels from 0 to 1, from rows that `data.mnist` scales to norm at most 1."""
     return (mnist.PIXELS * rows).add_(1).div_(2).clamp_(0, 1)
 
 

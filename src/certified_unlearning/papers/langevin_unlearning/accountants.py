@@ -1,4 +1,4 @@
-"""One guarantee, several accountants: the steps and noise that each needs, read from plans."""
+"""The steps and noise that each accountant needs for the same guarantee, as the plans have them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,14 +25,14 @@ ROWS = pa.schema(
 def make(inputs: Inputs) -> pd.DataFrame:
     """Return the steps and noise that each accountant needs, one row for each quantity, epsilon and accountant."""
     runs = (run for plan in inputs.plans.values() for run in plan.of("langevin"))
-    # A stream of one request is a group removed at once, which another experiment may have as well.
+    # A stream of one request is a group that is removed at once, which another experiment may also have.
     return pd.DataFrame([row for run in runs for row in _rows(run)]).drop_duplicates(ignore_index=True)
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
     """Return one row for each quantity and epsilon, one column for each accountant; sigma is rounded up.
 
-    A dash stands where an experiment does not use the accountant.
+    A dash means that an experiment does not use the accountant.
     """
     names = list(dict.fromkeys(rows["accountant"]))
     groups: dict[str, list[list[str]]] = {}
@@ -78,9 +78,9 @@ ACCOUNTANTS = Experiment(
     uses=("fig3a", "fig3b", "fig4"),
     page="certified_unlearning.papers.langevin_unlearning.accountants:page",
     caption=Caption(
-        "What each accountant asks for, for the same guarantee",
+        "The steps and noise of each accountant, for the same guarantee",
         "The table shows unlearning steps, or noise. The accountant lsi is the paper’s analysis. The accountant "
-        "lsi-tight is the same without slack (optimised Hölder exponents, tight conversion), and shifted is shifted "
-        "interpolation, which is exact on quadratic losses.",
+        "lsi-tight is this analysis without slack (optimised Hölder exponents, tight conversion), and shifted is "
+        "shifted interpolation, which is exact on quadratic losses.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What captions, figures, tables and findings of this paper share."""
+"""Common parts of the captions, figures, tables and findings of this paper."""
 
 from typing import TYPE_CHECKING
 
@@ -6,21 +6,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ANEW = ("retraining", "scikit-learn")
-"""Mechanisms that learn anew, and so do not depend on epsilon."""
+"""Mechanisms that retrain and therefore do not depend on epsilon."""
 
 SPREAD = (
-    "Lines are means over trials. Bands are one sample standard deviation over trials either way, within [0, 1]: "
-    "the spread of single trials, not of their mean. All trials share one split and the same removed records; "
-    "noiseless retraining has one value. Dotted and dash-dotted lines are scikit-learn fitted again on what is left: "
-    "from zero, which is retraining, and from its old weights, of which nothing is guaranteed. Where accuracies come "
-    "so low, a thin line is what guessing the most frequent class gets right."
+    "Lines are means over trials. Bands are one sample standard deviation of the trials to both sides, cut off at 0 "
+    "and 1: they show the spread of single trials, not of the mean. All trials have the same split and the same "
+    "removed records; noiseless retraining has one value. Dotted and dash-dotted lines are new fits by scikit-learn "
+    "on the remaining records: from zero, which is retraining, and from its old weights, which guarantees nothing. "
+    "If accuracies fall that low, a thin line shows the accuracy of always guessing the most frequent class."
 )
 
 
 def seconds_of_one(rows: "pd.DataFrame", experiment: str) -> "pd.Series[float]":
-    """Return the seconds that the answer of one model took, by point.
+    """Return the seconds that one model's answer took, for each point.
 
-    A run's trials are simulated side by side and share its seconds; scikit-learn answers once, for all trials.
+    The trials of a run are simulated together and share its seconds; scikit-learn answers once for all trials.
     """
     runs = (
         rows[rows["experiment"] == experiment]

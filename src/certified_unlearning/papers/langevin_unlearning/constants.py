@@ -1,4 +1,4 @@
-"""The experiments of the paper: data sets and constants, as it states or as it used them."""
+"""The experiments of the paper: data sets and constants, as the paper states or used them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,15 @@ REGULARISATION = 1e-6
 
 @dataclass(frozen=True)
 class PaperDataset:
-    """A data set as the paper has it.
+    """A data set in the form that the paper uses.
 
     Attributes:
-        n: Number of training records.
-        dimension: Number of features.
-        classes: Number of classes.
-        features: What the paper's features are called in the summary of the data; None where there is no other kind.
-        fitted_eigenvalue: ``lambda_max(X'X / n)`` of the paper's features as Table 2 fixes it: fitted, not measured.
+        n: The number of training records.
+        dimension: The number of features.
+        classes: The number of classes.
+        features: The name of the paper's features in the summary of the data; None if no other kind exists.
+        fitted_eigenvalue: ``lambda_max(X'X / n)`` of the paper's features as Table 2 implies it; it is fitted, not
+            measured.
     """
 
     n: int
@@ -45,11 +46,12 @@ PAPER: dict[Dataset, PaperDataset] = {
 def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Smoothness) -> Problem:
     """Return the constants of an experiment of the paper, with Langevin unlearning's step size ``1 / L``.
 
-    The spectral smoothness takes the eigenvalue of results on the paper's features, or else the one that Table 2 fixes.
+    The spectral smoothness uses the eigenvalue of results on the paper's features or, without such results, the one
+    that Table 2 implies.
 
     Raises:
-        MissingEvidence: There are no such results, and Table 2 fixes none.
-        ParameterError: ``spectral`` for more than two classes.
+        MissingEvidence: There are no such results, and Table 2 implies no eigenvalue.
+        ParameterError: ``spectral`` is given for more than two classes.
     """
     paper = PAPER[dataset]
     if paper.classes > 2 and smoothness != "bound":

@@ -1,4 +1,4 @@
-"""Figure 3a (Adult: 5b): accuracy against target epsilon, one record removed."""
+"""Figure 3a (Figure 5b for Adult): accuracy against target epsilon, with one removed record."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
-    """Return what plans the runs."""
+    """Return the planner of the runs."""
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=1)
     descent = accounting.descent_problem(exact)
@@ -46,11 +46,11 @@ def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan Langevin unlearning with K fixed and the least sigma, Descent-to-Delete, retraining.
+    """Plan Langevin unlearning with fixed K and the smallest sigma, Descent-to-Delete, and retraining.
 
     Args:
-        inputs: With a sweep `Figure3a`.
-        exact_arithmetic: Whether rounding counts for nothing: for plans that are not carried out.
+        inputs: The inputs with a sweep `Figure3a`.
+        exact_arithmetic: Whether rounding is ignored, for plans that are not carried out.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -91,18 +91,17 @@ FIG3A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy after one record was removed, against the target ε",
-        "Left: Langevin unlearning takes K steps with the least noise that meets the target ε, by each accountant: "
-        "the paper’s bound (lsi), the same without slack (lsi-tight), and ours (shifted), which needs the least. A "
-        "broad pale line behind each is retraining with the same noise; where it is hidden, the two coincide. Middle: "
-        "Descent-to-Delete takes I steps from its secret, noiseless state, and adds the noise that its own theorem "
-        "asks for (Theorem 9 there, Theorem N.1 in Langevin unlearning, applied to replacement as that paper does). "
-        "Right: it adds the noise that this one request needs (our bound, tightened). On the paper’s binary tasks, "
-        "the theorem with L = 1/4 + λ asks for more noise than Table 2 prints, because the authors’ code took L from "
-        "the data. The middle and right panels repeat the tightest Langevin line. A thin black line is noiseless "
-        f"retraining. {SPREAD} Descent-to-Delete learns without noise, so its bands show the published noise only; "
-        "those of Langevin unlearning show the noise of learning, too.",
-        "Three panels of lines, test accuracy against target ε: Langevin unlearning by each "
-        "accountant, Descent-to-Delete by its own theorem, and Descent-to-Delete tightened, each beside "
-        "retraining.",
+        "Left: Langevin unlearning takes K steps with the smallest noise that meets the target ε by each "
+        "accountant: the paper’s bound (lsi), the same bound without slack (lsi-tight), and ours (shifted), which "
+        "needs the least noise. A broad pale line behind each is retraining with the same noise; if it is hidden, "
+        "the two coincide. Middle: Descent-to-Delete takes I steps from its secret, noiseless state, and adds the "
+        "noise of its own theorem (Theorem 9 of its paper, Theorem N.1 in Langevin unlearning, applied to "
+        "replacement as the latter does). Right: it adds the noise that this one request needs (our bound, "
+        "tightened). On the paper’s binary tasks, the theorem with L = 1/4 + λ asks for more noise than Table 2 "
+        "prints, because the authors’ code used the L of the data. The middle and right panels repeat the tightest "
+        f"Langevin line. A thin black line is noiseless retraining. {SPREAD} Descent-to-Delete learns without noise, "
+        "so its bands show only the published noise; those of Langevin unlearning also show the noise of learning.",
+        "Three panels of lines, test accuracy against target ε: Langevin unlearning by each accountant, "
+        "Descent-to-Delete by its own theorem, and Descent-to-Delete tightened, each with retraining.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Figure 3b: requests one after another until all records are removed."""
+"""Figure 3b: a stream of requests until all records are removed."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan streams of requests; arguments and errors as for `fig3a.plan`, with a sweep `Figure3b`."""
+    """Plan streams of requests; arguments and errors are those of `fig3a.plan`, with a sweep `Figure3b`."""
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     printed = published_state_plan(accounting.descent_problem(exact), constants, sweep.epsilon, sweep.records)
@@ -57,15 +57,16 @@ FIG3B = Experiment(
     y={"accumulated_steps": "accumulated unlearning steps"},
     caption=Caption(
         "Accumulated unlearning steps, and accuracy, while records are removed request by request",
-        "All panels have one ε, and each column has one S, the number of records in a request. A column’s title names "
-        "the methods that were run with its S; others have no line there. Langevin unlearning works with the "
-        "least number of steps that each accountant’s sequential analysis allows. Descent-to-Delete without secret "
-        "state takes one record a request. It takes the steps of its own theorem (printed: Theorem 28 there, Theorem "
-        "N.2 in Langevin unlearning). Or, at the same noise, it takes the fewest steps that an exact calculation "
-        "allows against a retrained model that is published and continued at the same times (our bound, tightened). "
-        "Its steps are repeated thinly in the other columns. The numbers are the steps in all. The retraining levels "
-        f"were trained once, after all removals. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
-        "A column of panels for each S. Above, accumulated steps against records removed, rising for every method; "
-        "below, test accuracy against records removed.",
+        "All panels have the same ε, and each column has one S, the number of records in a request. A column’s "
+        "title names the methods that were run with its S; other methods have no line there. Langevin unlearning "
+        "takes the fewest steps that each accountant’s sequential analysis allows. Descent-to-Delete without secret "
+        "state removes one record per request. It takes the steps of its own theorem (printed: Theorem 28 of its "
+        "paper, Theorem N.2 in Langevin unlearning). Alternatively, with the same noise, it takes the fewest steps "
+        "by an exact calculation against a retrained model that is published and continued at the same times (our "
+        "bound, tightened). Its steps are repeated as thin lines in the other columns. The numbers are the total "
+        "steps. The retrained models of the horizontal lines were trained once, after all removals. The step axis "
+        f"is linear from 0 to 1, and logarithmic above. {SPREAD}",
+        "A column of panels for each S. Above: accumulated steps against removed records, which rise for every "
+        "method. Below: test accuracy against removed records.",
     ),
 )

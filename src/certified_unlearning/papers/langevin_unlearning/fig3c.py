@@ -1,4 +1,4 @@
-"""Figure 3c: a group removed at once, for several sigma."""
+"""Figure 3c: a group of records removed at once, for several sigma."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; errors as for `fig3a.plan`."""
+    """Plan the experiment; the errors are those of `fig3a.plan`."""
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
     noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]
@@ -44,7 +44,7 @@ FIG3C = Experiment(
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "A group of records removed at once, for several noise scales σ",
-        "At one ε, the panels show the least number of unlearning steps K by each accountant, the ε before any "
+        "At one ε, the panels show the smallest number of unlearning steps K by each accountant, the ε before any "
         f"unlearning step at the same δ, and test accuracy after unlearning and after retraining. {SPREAD}",
         "Panels against σ: unlearning steps and initial ε fall as σ grows, and so does test accuracy.",
     ),

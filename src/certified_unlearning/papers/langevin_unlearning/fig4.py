@@ -1,4 +1,4 @@
-"""Figure 4: groups of several sizes removed at once, for several epsilon; and 5a, over sizes."""
+"""Figure 4: groups of several sizes removed at once, for several epsilon. The sizes are also those of Figure 5a."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
-    """Return what plans groups that are removed at once."""
+    """Return the planner of groups that are removed at once."""
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=max(sweep.records))
     noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]
@@ -20,7 +20,7 @@ def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; errors as for `fig3a.plan`."""
+    """Plan the experiment; the errors are those of `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG4.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 
@@ -48,11 +48,11 @@ FIG4 = Experiment(
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
-        "The least number of unlearning steps K by each accountant, against the target ε",
-        "Each column is for groups of S records that are removed at once, with the test accuracy after unlearning. "
-        "Retraining does not depend on ε, so it is a level; the broad grey line is retraining with noise. The step "
-        f"axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
-        "A column of panels for each S. Above, unlearning steps against target ε, falling for every accountant; "
-        "below, test accuracy against target ε, nearly level.",
+        "The smallest number of unlearning steps K by each accountant, against the target ε",
+        "Each column is for groups of S records that are removed at once, and also shows the test accuracy after "
+        "unlearning. Retraining does not depend on ε, so it is a horizontal line; the broad grey line is retraining "
+        f"with noise. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
+        "A column of panels for each S. Above: unlearning steps against target ε, which fall for every accountant. "
+        "Below: test accuracy against target ε, nearly constant.",
     ),
 )

@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; errors as for `fig3a.plan`."""
+    """Plan the experiment; the errors are those of `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG5A.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 
@@ -40,8 +40,8 @@ FIG5A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy against the number of records removed at once",
-        "All runs have one noise scale, and the least number of unlearning steps that meets the panel’s target ε by "
-        f"each accountant. Retraining does not depend on ε, so it is the same in all panels. {SPREAD}",
-        "Lines of test accuracy against records removed at once, by each accountant, beside retraining.",
+        "All runs have the same noise scale, and the smallest number of unlearning steps that meets the panel’s "
+        f"target ε by each accountant. Retraining does not depend on ε, so it is the same in all panels. {SPREAD}",
+        "Lines of test accuracy against records removed at once, by each accountant, with retraining.",
     ),
 )

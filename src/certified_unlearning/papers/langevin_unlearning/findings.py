@@ -1,4 +1,4 @@
-"""What runs of Langevin unlearning say, in sentences and in key numbers: what a request costs, and what is left."""
+"""Sentences and key numbers about runs of Langevin unlearning: the cost of a request, and the quality of the model."""
 
 import pandas as pd
 
@@ -10,13 +10,14 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return what a removal costs (``fig4``) and how good the model is after one (``fig3a``), where these were run.
+    """Return the cost of a removal (``fig4``) and the quality of the model afterwards (``fig3a``), if these were run.
 
-    Both at the target epsilon nearest to 1; the largest group that was removed, as in the report's tables.
+    Both are at the target epsilon nearest to 1. The cost is that of the largest removed group, as in the report's
+    tables.
 
     Raises:
         MissingEvidence: There are no complete rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     rows = evidence.records
     run = set(rows["experiment"])
@@ -29,11 +30,13 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def newcomers(evidence: Evidence) -> list[str]:
-    """Return the same for readers who know no paper: steps beside retraining, accuracy beside scikit-learn.
+    """Return these findings for readers who know no paper.
+
+    Steps are compared with retraining, and accuracy with scikit-learn.
 
     Raises:
         MissingEvidence: There are no complete rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     run, sentences = set(evidence.records["experiment"]), []
     if "fig4" in run:
@@ -56,7 +59,7 @@ def newcomers(evidence: Evidence) -> list[str]:
 
 
 def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
-    """Return what a removal costs, in steps beside retraining and in seconds beside scikit-learn."""
+    """Return the cost of a removal, in steps against retraining and in seconds against scikit-learn."""
     largest = _of_most_records(summary)
     langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
     fewest, most = langevin.iloc[0], langevin.iloc[-1]
@@ -74,7 +77,7 @@ def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
 
 
 def quality(summary: pd.DataFrame, preset: str) -> str:
-    """Return the accuracy of the certified model with the least noise, beside the majority line and scikit-learn."""
+    """Return the accuracy of the certified model with the least noise, and those of the majority and scikit-learn."""
     best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
     beside = "no better than" if accuracy <= guessed else "beside"
@@ -89,17 +92,17 @@ def quality(summary: pd.DataFrame, preset: str) -> str:
 def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
     """Return privacy, quality and cost of one removal, at the standard point of each of two experiments.
 
-    That is the target epsilon nearest to 1, by the tightest accountant (`summaries.standard_point`).
+    The standard point is the target epsilon nearest to 1 with the tightest accountant (`summaries.standard_point`).
 
     Args:
         rows: The rows of runs of a preset (`rows.RUN_ROWS`).
 
     Returns:
-        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` and the ``unlearning_steps`` K that it takes,
-        and ``accuracy``, ``auc`` and ``log_loss`` after one record was removed (means over trials), beside
-        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, of guessing the most frequent class.
-        Where ``fig4`` was run: how many records the ``largest_request`` removes, and the
-        ``steps_for_the_largest_request``, beside ``retraining_steps``.
+        If ``fig3a`` was run: the certified ``epsilon``, its ``sigma`` and its ``unlearning_steps`` K,
+        ``accuracy``, ``auc`` and ``log_loss`` after one record was removed (means over trials), and for comparison
+        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, that of the most frequent class.
+        If ``fig4`` was run: the number of records in the ``largest_request``, its
+        ``steps_for_the_largest_request``, and the ``retraining_steps``.
 
     Raises:
         DataError: The rows cannot be summarised.
@@ -138,7 +141,7 @@ def _least_noise(summary: pd.DataFrame) -> Row:
 
 
 def _why(unlearning: float, again: float) -> str:
-    """Return why unlearning takes no less time than fitting again, where it does not."""
+    """Return the reason if unlearning takes no less time than a new fit, otherwise an empty text."""
     if unlearning < again:
         return ""
     return " (every step reads all records here; the experiment cost times mechanisms whose steps do not)"

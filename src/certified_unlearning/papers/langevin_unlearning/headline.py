@@ -1,4 +1,4 @@
-"""Accuracy and unlearning steps at each epsilon, from the rows of runs: the head of the report."""
+"""The tables at the head of the report: accuracy and unlearning steps at each epsilon, from the rows of runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,13 +13,13 @@ from certified_unlearning.text import rounded_up
 
 
 def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
-    """Return the tables of all presets that have rows of the experiments they need.
+    """Return the tables of all presets that have rows of the required experiments.
 
     Args:
         rows: The rows of runs of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: They cannot be summarised.
+        DataError: The rows cannot be summarised.
     """
     tables = []
     for experiment, table in (("fig3a", accuracy_table), ("fig3a", quality_table), ("fig4", steps_table)):
@@ -30,58 +30,61 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
 
 
 def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return the test accuracy after one record was removed (``fig3a``) of every preset.
+    """Return the test accuracy after one record was removed (``fig3a``), for every preset.
 
-    Of Descent-to-Delete the run with the most iterations, its best; of retraining the one without noise, and
-    scikit-learn fitted again.
+    Descent-to-Delete is shown by its best run, that with the most iterations. Retraining is shown without noise,
+    together with a new fit by scikit-learn.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: The records hold no ``fig3a`` or cannot be summarised.
+        DataError: The records contain no ``fig3a`` or cannot be summarised.
     """
     return _table(
         "accuracies",
         "Test accuracy after removing records, by target epsilon",
-        "Under each method stands what kind of number its epsilon is. Mean, ± one sample standard deviation over "
-        "trials; retraining without noise and scikit-learn have one value, whatever epsilon. K and I are the steps "
-        "that a removal takes. Descent-to-Delete is shown with the most iterations that were run, which serve it best.",
+        "The kind of epsilon is written under each method. Numbers are means, ± one sample standard deviation over "
+        "trials. Retraining without noise and scikit-learn have one value for every epsilon. K and I are the steps "
+        "of a removal. Descent-to-Delete is shown with the largest number of iterations that was run, which is its "
+        "best run.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _accuracy) for preset, rows in records.items()},
     )
 
 
 def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return AUC and log loss of the same runs; arguments and errors as for `accuracy_table`."""
+    """Return AUC and log loss of these runs; arguments and errors are those of `accuracy_table`."""
     return _table(
         "quality",
-        "AUC, and beneath it the log loss, after removing records, by target epsilon",
-        "AUC: the probability that a test record of a class scores higher than one of another (more than two classes: "
-        "the mean of one against the rest). Log loss: the mean of −log of the probability given to the right class, "
-        "which is large where a model is sure and wrong. Means over trials.",
+        "AUC, and below it the log loss, after removing records, by target epsilon",
+        "AUC is the probability that a test record of a class scores higher than one of another class (for more "
+        "than two classes: the mean of one against the rest). Log loss is the mean of −log of the probability given "
+        "to the correct class; it is large if a model is confident and wrong. Numbers are means over trials.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _quality) for preset, rows in records.items()},
     )
 
 
 def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return the unlearning steps for the largest group of records removed at once (``fig4``) of every preset.
+    """Return the unlearning steps for the largest group of records removed at once (``fig4``), for every preset.
 
-    Beside them the steps that retraining takes, the learning steps, and the seconds of scikit-learn fitted again.
+    The table also has the steps of retraining, which are the learning steps, and the seconds of a new fit by
+    scikit-learn.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
 
     Raises:
-        DataError: The records hold no ``fig4`` or cannot be summarised.
+        DataError: The records contain no ``fig4`` or cannot be summarised.
     """
     return _table(
         "steps",
         "Steps that answer one request, by target epsilon",
-        "The largest group of records that was removed at once, and beside it the steps of learning from scratch; bars "
-        "compare all of a group. Steps are whole, so the epsilon reached can lie below the target; where the record’s "
-        "epsilon is not the target, it stands under the number, rounded up. Seconds are of one model, on the machine "
-        "that ran it: trials are simulated side by side and share the time of all; scikit-learn, which takes no steps "
-        "of ours, is fitted alone. Where records are few, fitting again takes no longer than a removal.",
+        "The table is for the largest group of records that was removed at once, and also has the steps of learning "
+        "from scratch; bars compare all steps of a group. Steps are whole numbers, so the reached epsilon can be "
+        "below the target; if it differs from the target, it is written under the number, rounded up. Seconds are "
+        "those of one model, on the machine that ran it. Trials are simulated together and share their time "
+        "equally; scikit-learn, which takes none of our steps, is fitted alone. With few records, a new fit takes "
+        "no longer than a removal.",
         {
             preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
             for preset, rows in records.items()
@@ -111,7 +114,7 @@ def _rated(preset: str, summary: pd.DataFrame, cell: Callable[[Row], Cell]) -> t
 
 
 def _accuracy(row: Row) -> Cell:
-    # A deterministic run has one value, which counts for all trials.
+    # A deterministic run has one value, which stands for all trials.
     spread = f"{row['accuracy_std']:.4f}" if row["trials"] > 1 and row["sigma"] > 0 else None
     return _cell(row, f"{row['accuracy_mean']:.4f}", spread=spread)
 
@@ -169,7 +172,7 @@ def _cell(row: Row, value: str, *, spread: str | None = None, share: float | Non
 
 
 def _facts(summary: pd.DataFrame) -> str:
-    """Return what all rows share: the size of the data, delta (all that is due, rounded up), the trials."""
+    """Return the facts that all rows share: the size of the data, delta (in total, rounded up), and the trials."""
     first = summary.iloc[0]
     delta = float((summary["delta"] + summary["extra_delta"]).max())
     trials = f"{first['trials']:,} trial{'s' if first['trials'] > 1 else ''}"

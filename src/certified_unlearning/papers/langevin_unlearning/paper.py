@@ -1,4 +1,4 @@
-"""Langevin unlearning: what is reproduced of it."""
+"""The declaration of what is reproduced of Langevin unlearning."""
 
 from certified_unlearning.papers.langevin_unlearning.accountants import ACCOUNTANTS
 from certified_unlearning.papers.langevin_unlearning.bounds.beyond_convexity import BEYOND_CONVEXITY

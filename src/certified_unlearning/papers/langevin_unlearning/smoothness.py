@@ -1,4 +1,4 @@
-"""Fig. 3b under every rule for the smoothness L: steps of a stream of requests. Nothing is simulated."""
+"""Fig. 3b under every rule for the smoothness L: the steps of a stream of requests. Nothing is simulated."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,18 +27,18 @@ ROWS = pa.schema(
         )
     ]
 )  # fmt: skip
-"""Streams of requests that were planned and not run: one row a request."""
+"""The columns of streams of requests that were planned and not run: one row for each request."""
 
 
 def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> Iterator[ExperimentPlan]:
-    """Yield an experiment's plan under every rule for ``L``, each with its own step size 1/L, in exact arithmetic.
+    """Yield an experiment's plan under every rule for ``L``, each with its step size 1/L, in exact arithmetic.
 
     Args:
-        plan: The experiment's, such as `fig3b.plan`.
-        inputs: The settings' own smoothness and step size do not matter.
+        plan: The function that plans the experiment, such as `fig3b.plan`.
+        inputs: The inputs; the smoothness and the step size of their settings are ignored.
 
     Raises:
-        ParameterError: More removals than records.
+        ParameterError: More records are removed than there are.
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
@@ -48,10 +48,10 @@ def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> 
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return steps against records removed under every rule for ``L``, for the sweep of ``fig3b``.
+    """Return steps against removed records under every rule for ``L``, for the sweep of ``fig3b``.
 
-    Langevin unlearning by every accountant, for requests of every size, beside Descent-to-Delete without secret state
-    (Theorem N.2 as printed, and tightened). Errors as for `plans_by_smoothness`.
+    The rows are Langevin unlearning with every accountant, for requests of every size, and Descent-to-Delete without
+    secret state (Theorem N.2 as printed, and tightened). The errors are those of `plans_by_smoothness`.
     """
     sweep = Figure3b.model_validate(inputs.plans[fig3b.FIG3B.name].sweep)
     plans = plans_by_smoothness(fig3b.plan, replace(inputs, sweep=sweep))
@@ -84,13 +84,14 @@ SMOOTHNESS = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.smoothness:draw",
     caption=Caption(
         "Unlearning steps of a stream of requests under each smoothness rule",
-        "The same requests are planned with three values of L: from the bound that holds for every data set, from the "
-        "spectrum of this data set, and from the spectrum with a margin for the records that are removed. Nothing is "
-        "simulated. The bound is 1/4 + λ; for more than two classes it is 1 + λ. The spectral L without margin gives "
-        "the step counts that the authors’ code stored; the paper states the bound, and prints no counts. It is no "
-        "guarantee, because removals may raise the spectrum. There is a column for each rule, and a row for each "
-        "number S of records a request of Langevin unlearning. Descent-to-Delete takes one record a request and is "
-        "the same in all rows. The axes of steps are linear, as in the paper, and differ from row to row.",
+        "The same requests are planned with three values of L: from the bound that holds for every data set, from "
+        "the spectrum of this data set, and from the spectrum with a margin for the removed records. Nothing is "
+        "simulated. The bound is 1/4 + λ, or 1 + λ for more than two classes. The spectral L without margin gives "
+        "the step counts that the authors’ code stored, whereas the paper states the bound and prints no counts. "
+        "This L is no guarantee, because removals may raise the spectrum. The figure has a column for each rule, "
+        "and a row for each number S of records per request of Langevin unlearning. Descent-to-Delete removes one "
+        "record per request and is the same in all rows. The axes of steps are linear, as in the paper, and differ "
+        "from row to row.",
         "A grid of panels, smoothness rules by S, with lines of accumulated unlearning steps against records removed.",
     ),
 )

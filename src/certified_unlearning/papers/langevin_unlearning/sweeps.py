@@ -1,4 +1,4 @@
-"""Sweeps of the experiments of Langevin unlearning: their sections of `params.yaml`."""
+"""The sweeps of the experiments of Langevin unlearning, and their sections of `params.yaml`."""
 
 from collections.abc import Collection
 from typing import Annotated, ClassVar, Self
@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Figure3a(Sweep):
-    """Accuracy against epsilon, one record removed."""
+    """Accuracy against epsilon, with one removed record."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
@@ -20,7 +20,7 @@ class Figure3a(Sweep):
 
 
 class Figure3b(Sweep):
-    """Accumulated unlearning steps against records removed, one request after another."""
+    """Accumulated unlearning steps against the number of removed records, one request after another."""
 
     counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
@@ -32,14 +32,14 @@ class Figure3b(Sweep):
     )
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         for size in self.records_per_request:
             if self.records % size:
                 return f"records_per_request contains {size}, which does not divide records = {self.records}"
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
-        """Return the sweep fitted to the number of records; sizes of requests that do not divide them any more go."""
+        """Return the sweep for ``n`` records, without sizes of requests that no longer divide the removed records."""
         made = super().fitted(defaults, n=n)
         if "records_per_request" not in defaults:
             return made
@@ -82,13 +82,16 @@ class Recuperation(Sweep):
 
 
 class BeyondConvexity(Sweep):
-    """Epsilon under every case of Theorems 3.2 and 3.3, for one record: accounting only. Depends on no data set."""
+    """Epsilon under every case of Theorems 3.2 and 3.3 for one record, by accounting only.
+
+    The experiment depends on no data set.
+    """
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
-    strong_convexity: PositiveFloat = Field(description="of the strongly convex case, above 0 and at most smoothness")
-    smoothness: PositiveFloat = Field(description="of each record's loss, a number above 0; the step is 1 / it")
-    lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")
-    radius: Distinct[PositiveFloat] = Field(description="of the ball that steps project on: distinct numbers above 0")
+    strong_convexity: PositiveFloat = Field(description="m in the strongly convex case, above 0 and at most smoothness")
+    smoothness: PositiveFloat = Field(description="L of each record's loss, a number above 0; the step size is 1 / L")
+    lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
+    radius: Distinct[PositiveFloat] = Field(description="radii of the ball of the projection, distinct numbers above 0")
     sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
     least_sigma: PositiveFloat = Field(description="the least noise scale after learning without end, above 0")
     most_sigma: PositiveFloat = Field(description="the largest of them, above least_sigma")
@@ -97,7 +100,7 @@ class BeyondConvexity(Sweep):
     most_unlearning_steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if self.strong_convexity > self.smoothness:
             return f"strong_convexity is {self.strong_convexity}, but must be at most smoothness = {self.smoothness}"
         if self.least_sigma >= self.most_sigma:

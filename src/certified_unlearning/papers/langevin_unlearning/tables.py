@@ -40,14 +40,14 @@ NOISE_ROWS = pa.schema(
     ]
 )
 REMOVED_ONCE = 1
-"""Records that ``fig3a`` removes."""
+"""The number of records that ``fig3a`` removes."""
 
 
 def table1(inputs: Inputs) -> pd.DataFrame:
-    """Return the data set's constants, one row for each rule for ``L``, and for each margin of the rule that has one.
+    """Return the data set's constants: one row for each rule for ``L`` and, if the rule has margins, for each margin.
 
-    ``records`` is the number of removed records that ``spectral-with-margin`` makes room for, those of the other
-    experiments; empty where the rule does not depend on it. ``d`` is the number of parameters.
+    ``records`` is the number of removed records in the other experiments, which determines the margin of
+    ``spectral-with-margin``. It is empty if the rule does not depend on it. ``d`` is the number of parameters.
     """
     most = {max(run.requests[-1].records_removed for run in plan.runs) for plan in inputs.plans.values()}
     return constants_by_rule(inputs, {REMOVED_ONCE, *most})
@@ -64,8 +64,8 @@ def constants_by_rule(inputs: Inputs, records: Collection[int]) -> pd.DataFrame:
 def table2(inputs: Inputs) -> pd.DataFrame:
     """Return the noise of Descent-to-Delete with secret state, by rule for ``L``, accountant, steps ``I`` and epsilon.
 
-    ``descent-to-delete N.1`` is the paper's Table 2, ``descent-to-delete shifted`` the least noise that the
-    distance after one request needs.
+    ``descent-to-delete N.1`` is the paper's Table 2; ``descent-to-delete shifted`` is the smallest noise for the
+    distance after one request.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -75,9 +75,11 @@ def table2(inputs: Inputs) -> pd.DataFrame:
 
 
 def table3(inputs: Inputs) -> pd.DataFrame:
-    """Return the least sigma of Langevin unlearning for the sweep's ``K``, by rule for ``L``, accountant and epsilon.
+    """Return the smallest sigma of Langevin unlearning for the sweep's ``K``.
 
-    Errors as for `table2`.
+    The rows are by rule for ``L``, accountant and epsilon.
+
+    The errors are those of `table2`.
     """
     return _noise(inputs, "langevin")
 
@@ -140,8 +142,8 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "The rule bound holds whatever is removed. The rule spectral-with-margin makes room for as many removed "
-        "records as its row says. The rule spectral is no guarantee, because removals may raise the spectrum.",
+        "The rule bound holds whatever is removed. The rule spectral-with-margin has a margin for the number of "
+        "removed records in its row. The rule spectral is no guarantee, because removals may raise the spectrum.",
     ),
 )
 TABLE2 = Experiment(
@@ -160,5 +162,5 @@ TABLE3 = Experiment(
     rows=NOISE_ROWS,
     make=table3,
     uses=("fig3a",),
-    caption=Caption("Least sigma of Langevin unlearning, at each epsilon", _ROUNDED),
+    caption=Caption("Smallest sigma of Langevin unlearning, at each epsilon", _ROUNDED),
 )

@@ -1,4 +1,4 @@
-"""Mini-batches of several sizes, learned and unlearned beside steps that use all records."""
+"""Learning and unlearning with mini-batches of several sizes, and with steps that use all records."""
 
 from collections.abc import Iterable
 
@@ -16,14 +16,14 @@ def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment.
 
     Args:
-        inputs: With a sweep `BatchSizes`.
+        inputs: The inputs with a sweep `BatchSizes`.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
     sweep = inputs.sweep
-    # An eigenvalue of all data says nothing of a batch.
+    # An eigenvalue of all data does not bound that of a batch.
     settings = inputs.settings.model_copy(update={"smoothness": "bound"})
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]
@@ -63,12 +63,15 @@ BATCH_SIZES = Experiment(
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
-        "Mini-batches of b records beside steps that use all: passes over the data, and test accuracy after a removal",
-        "All runs have the same noise scale σ, and a request of K steps on mini-batches of b records reads K b / n "
-        "times as many records as there are. The removed records may lie in any batch: the worst is counted. Lines "
-        "are means over trials. Bands are one sample standard deviation over trials either way, within [0, 1]. Black "
-        "lines are scikit-learn fitted again: from zero (dotted), and from its old weights (dash-dotted), of which "
-        "nothing is guaranteed.",
-        "Left, passes over the data against the target ε; right, test accuracy; one line a batch size.",
+        (
+            "Mini-batches of b records compared with full-batch steps: passes over the data, and test accuracy after a "
+            "removal"
+        ),
+        "All runs have the same noise scale σ. A request of K steps on mini-batches of b records reads K b / n "
+        "times the number of all records. The removed records may be in any batch: the guarantee is for the worst "
+        "one. Lines are means over trials. Bands are one sample standard deviation of the trials to both sides, cut "
+        "off at 0 and 1. Black lines are new fits by scikit-learn: from zero (dotted), and from its old weights "
+        "(dash-dotted), which guarantees nothing.",
+        "Left: passes over the data against the target ε. Right: test accuracy. Each batch size has a line.",
     ),
 )

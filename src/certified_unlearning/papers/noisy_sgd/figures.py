@@ -1,4 +1,4 @@
-"""The figure of Noisy SGD: epsilon against passes of unlearning, a panel for each batch size."""
+"""The figure of Noisy SGD: epsilon against passes of unlearning, with a panel for each batch size."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -17,14 +17,16 @@ _NAMES = {
 }
 _PLACES = {"worst": "record in the worst batch", "drawn": "its batch is drawn"}
 _LEAST_EPSILON = 0.005
-"""The axis of epsilon ends here."""
+"""The lower end of the epsilon axis."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``minibatches`` (see `minibatches.MINIBATCH_ROWS`): hue for the analysis, dashes for the position.
+    """Draw rows of ``minibatches`` (see `minibatches.MINIBATCH_ROWS`).
+
+    The hue shows the analysis, and the dashes show the position.
 
     Raises:
-        DataError: An analysis or a position is not known.
+        DataError: A row names an unknown analysis or position.
     """
     shared.require_lines(rows["analysis"], _NAMES, "the bounds of minibatches hold the analysis")
     shared.require_lines(rows["position"], _DASHES, "the bounds of minibatches hold the position")

@@ -16,7 +16,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 24
-"""Numbers of steps at which a bound is evaluated at most: 1, the last one, and between them by equal factors."""
+"""The largest number of step counts at which a bound is evaluated: 1, the last one, and in between equal factors."""
 
 MINIBATCH_ROWS = pa.schema(
     [
@@ -32,13 +32,16 @@ MINIBATCH_ROWS = pa.schema(
         column("epsilon", "number", "measure"),
     ]
 )
-"""One row for each analysis, position, batch size and number of mini-batch steps; ``epochs`` is ``steps / batches``.
+"""The columns of the table, which has one row for each analysis, position, batch size and number of mini-batch steps.
 
-``position`` is ``worst`` (the last batch of the cycle) or ``drawn`` (each batch with the same probability)."""
+``epochs`` is ``steps / batches``.
+
+``position`` is ``worst`` (the last batch of the cycle) or ``drawn`` (each batch with the same probability).
+"""
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return epsilon by their bounds, by ours, and of quadratic losses.
+    """Return epsilon by the paper's bounds, by our bounds, and exactly for quadratic losses.
 
     Raises:
         AssumptionError: The step is too long.
@@ -78,7 +81,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
 
 
 def steps_up_to(most: int) -> list[int]:
-    """Return numbers of steps from 1 to the most, by equal factors."""
+    """Return numbers of steps from 1 to the largest, in equal factors."""
     return sorted({round(float(steps)) for steps in np.geomspace(1, most, POINTS)})
 
 
@@ -110,13 +113,13 @@ MINIBATCHES = Experiment(
     draw="certified_unlearning.papers.noisy_sgd.figures:draw",
     caption=Caption(
         "Epsilon of noisy SGD against passes of unlearning over the data, by batch size",
-        "One record is replaced, and each panel has one batch size. Solid lines have the record in the last batch of "
-        "the cycle, the worst place; for dashed lines its batch is drawn. Dotted lines are the exact value on "
-        "quadratic losses, at the worst place. The paper’s bound takes the distance of learning in W∞ and hides it "
-        "by the noise of unlearning alone: a Rényi bound, converted tightly. Our bound is pooled shifted "
-        "interpolation, which counts the noise of learning too. The ε axis ends at 0.005. Lines begin at one "
+        "One record is replaced, and each panel has one batch size. For solid lines, the record is in the last "
+        "batch of the cycle, the worst place; for dashed lines, its batch is drawn at random. Dotted lines are the "
+        "exact value on quadratic losses, at the worst place. The paper’s bound is a Rényi bound, converted "
+        "tightly: only the noise of unlearning hides the W∞ distance after learning. Our bound is pooled shifted "
+        "interpolation, which also counts the noise of learning. The ε axis ends at 0.005. Lines begin at one "
         "mini-batch step. The figure depends on no data set.",
-        "Panels of falling lines of ε against passes: smaller batches fall in a fraction of a pass; the "
-        "paper’s bound begins above ours and meets it, ours meets the exact value.",
+        "Panels of falling lines of ε against passes: those of smaller batches fall within a fraction of a pass; "
+        "the paper’s bound begins above ours and meets it, and ours meets the exact value.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments of Noisy SGD: their sections of `params.yaml`."""
+"""The sweeps of the experiments of Noisy SGD, and their sections of `params.yaml`."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Minibatches(Sweep):
-    """Epsilon against unlearning steps of noisy SGD, for several batch sizes: bounds, and quadratic losses."""
+    """Epsilon against unlearning steps of noisy SGD for several batch sizes, by bounds and for quadratic losses."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1; delta is 1 / n")
     batch_size: Distinct[PositiveInt] = Field(
@@ -17,15 +17,15 @@ class Minibatches(Sweep):
     )
     strong_convexity: PositiveFloat = Field(description="a number above 0 and at most smoothness")
     smoothness: PositiveFloat = Field(
-        description="of the mean loss of every batch, a number above 0; the step is 1 / it"
+        description="L of the mean loss of every batch, a number above 0; the step size is 1 / L"
     )
-    lipschitz: PositiveFloat = Field(description="of each record's loss without the regulariser, a number above 0")
+    lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
     learning_epochs: PositiveInt = Field(description="passes over the data in learning, a whole number, at least 1")
     unlearning_epochs: PositiveInt = Field(description="the most passes in unlearning, a whole number, at least 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         odd = [size for size in self.batch_size if self.n % size]
         if odd:
             return f"batch_size contains {odd[0]}, which does not divide n = {self.n}"
@@ -35,7 +35,7 @@ class Minibatches(Sweep):
 
 
 class BatchSizes(Sweep):
-    """Steps and accuracy after one removal, for several batch sizes and epsilon."""
+    """Steps and accuracy after one removal, for several batch sizes and values of epsilon."""
 
     counts_records: ClassVar[tuple[str, ...]] = ("batch_size", "records")
 

@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import BOUND_ROWS
 
 POINTS = 120
-"""Numbers of steps at which a bound is evaluated at most, 0 and the last among them."""
+"""The largest number of step counts at which a bound is evaluated, including 0 and the last one."""
 
 
 def _table(sweep: Figure2, name: str, rows: Sequence[Mapping[str, Any]], smoothness: float) -> pd.DataFrame:
@@ -64,7 +64,7 @@ def make_first(inputs: Inputs) -> pd.DataFrame:
 
 
 def make_second(inputs: Inputs) -> pd.DataFrame:
-    """Return Fig. 2: bounds from above and below, composition, and the exact divergence, on quadratics of curvature 1.
+    """Return Fig. 2: upper and lower bounds, composition, and the exact divergence, on quadratics of curvature 1.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -82,9 +82,9 @@ DYNAMICS1 = Experiment(
     needs_data=False,
     draw="certified_unlearning.papers.privacy_dynamics.figures:draw_first",
     caption=Caption(
-        "Rényi divergence of noisy gradient descent against its steps, when only the last iterate is published",
-        "Colours are orders α, and markers are the strong convexity λ. Solid lines are Corollary 1, which saturates; "
-        "dashed lines are composition, which grows with every step. The figure depends on no data set.",
+        "Rényi divergence of noisy gradient descent against its steps, if only the last iterate is published",
+        "Colours are orders α, and markers are values of the strong convexity λ. Solid lines are Corollary 1, which "
+        "levels off; dashed lines are composition, which grows with every step. The figure depends on no data set.",
         "Solid lines that level off, and dashed straight lines that do not, against steps.",
     ),
 )
@@ -98,9 +98,9 @@ DYNAMICS2 = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.figures:draw_second",
     caption=Caption(
         "Upper and lower bounds of Rényi divergence on quadratic losses, against steps",
-        "The curvature is 1, and each panel has one order α. The exact divergence (dotted) lies between the upper "
-        "bound (Corollary 2) and the lower bound (Theorem 3). Long dashes are composition, and the figure depends on "
-        "no data set.",
-        "Three panels against steps: the exact divergence lies between a lower and an upper bound that level off.",
+        "The curvature is 1, and each panel has one order α. The exact divergence (dotted) is between the upper "
+        "bound (Corollary 2) and the lower bound (Theorem 3). Long dashes are composition. The figure depends on no "
+        "data set.",
+        "Three panels against steps: the exact divergence is between a lower and an upper bound that level off.",
     ),
 )

@@ -1,4 +1,7 @@
-"""The measured experiment of Differential Privacy Dynamics, declared; what it runs is imported when it is run."""
+"""The declaration of the measured experiment of Differential Privacy Dynamics.
+
+Its code is imported only when it runs.
+"""
 
 import pandas as pd
 import pyarrow as pa
@@ -21,11 +24,14 @@ MEASURED_ROWS = pa.schema(
         *columns("whole", "constant", "trials", "seed"),
     ]
 )
-"""Divergences by order and number of steps: of the two laws, sampled (from ``low`` to ``high``), and bounded."""
+"""The columns of the table of divergences by order and number of steps.
+
+They are exact, sampled (from ``low`` to ``high``), and bounded.
+"""
 
 
 def make_measured(inputs: Inputs) -> pd.DataFrame:
-    """Run noisy gradient descent on two neighbouring data sets; errors as for `measured.measured_table`."""
+    """Run noisy gradient descent on two neighbouring data sets; the errors are those of `measured.measured_table`."""
     from certified_unlearning.papers.privacy_dynamics.measured import measured_table
 
     return measured_table(inputs.sweep)
@@ -40,15 +46,15 @@ MEASURED = Experiment(
     needs_data=False,
     draw="certified_unlearning.papers.privacy_dynamics.measured_figure:draw",
     caption=Caption(
-        "Rényi divergence of runs on two neighbouring data sets, beside the bounds, against steps",
-        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets differ "
-        "in one record, in the direction of the smaller curvature. Points are the divergence that is estimated from "
-        "independent runs on either data set. Bars are confidence intervals, from Student’s interval of the gap of "
-        "means and the chi-square interval of the common variance. They are exact, because the laws are Gaussians of "
-        "one variance. All bars hold together except with a probability of one in a million (Bonferroni). Dotted "
-        "lines are the exact divergence, and solid lines are Corollary 1. Long dashes are composition, which leaves "
-        "the panel. Each panel has one order α. The figure depends on no data set.",
-        "Panels against steps: points with bars lie on the exact divergence, which levels off at about half of "
+        "Rényi divergence of runs on two neighbouring data sets, with the bounds, against steps",
+        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets "
+        "differ in one record, in the direction of the smaller curvature. Points are estimates of the divergence "
+        "from independent runs on each data set. Bars are confidence intervals, from Student’s interval of the gap "
+        "of means and the chi-square interval of the common variance. They are exact, because the distributions are "
+        "Gaussians with the same variance. The probability that any bar misses is one in a million (Bonferroni). "
+        "Dotted lines are the exact divergence, and solid lines are Corollary 1. Long dashes are composition, which "
+        "leaves the panel. Each panel has one order α. The figure depends on no data set.",
+        "Panels against steps: points with bars are on the exact divergence, which levels off at about half of "
         "Corollary 1, while composition begins at the exact divergence and grows as a straight line across both.",
     ),
 )

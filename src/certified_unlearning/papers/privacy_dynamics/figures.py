@@ -20,12 +20,14 @@ _MARKERS = "os^Dv"
 
 
 def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``dynamics1`` (see `rows.BOUND_ROWS`): hue for alpha, marker for lambda, dashes for the bound.
+    """Draw rows of ``dynamics1`` (see `rows.BOUND_ROWS`).
 
-    Composition knows no lambda. It is cut off where it leaves the dynamics bounds far below.
+    The hue shows alpha, the marker shows lambda, and the dashes show the bound.
+
+    Composition does not depend on lambda. Its line ends where it is far above the dynamics bounds.
 
     Raises:
-        DataError: A bound is not known.
+        DataError: A row names an unknown bound.
     """
     shared.require_lines(bounds["bound"], ("corollary-1", "composition"), "the bounds of dynamics1 hold")
     with shared.theme(style):
@@ -60,10 +62,10 @@ def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def draw_second(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``dynamics2`` (see `rows.BOUND_ROWS`): a panel for each alpha, a line for each bound.
+    """Draw rows of ``dynamics2`` (see `rows.BOUND_ROWS`): a panel for each alpha, and a line for each bound.
 
     Raises:
-        DataError: A bound is not known.
+        DataError: A row names an unknown bound.
     """
     blue, orange, green = colours(style, 3)
     hues = {"corollary-2": blue, "composition": orange, "exact": BLACK, "theorem-3": green}

@@ -1,10 +1,11 @@
-"""Noisy gradient descent on two neighbouring data sets, run and measured beside the bounds of its Rényi divergence.
+"""Runs of noisy gradient descent on two neighbouring data sets, with the measured divergence and its bounds.
 
 The losses ``(theta - x)^T H (theta - x) / 2`` have the two curvatures of the sweep, and one record is replaced along
-the direction of the smaller. A step maps a Gaussian to a Gaussian (Appendix E), and neither the curvatures nor the
-noise depend on records, so after any number of steps the two laws are Gaussians of one covariance. The other
-coordinate has the same law on both data sets and is independent of the first: the first carries the whole divergence.
-That is what `sampled` needs; means and variances it takes from the runs alone.
+the direction of the smaller curvature. A step maps a Gaussian to a Gaussian (Appendix E), and neither the curvatures
+nor the noise depend on records. After any number of steps, the two distributions are therefore Gaussians with the same
+covariance. The other coordinate has the same distribution on both data sets and is independent of the first one, so the
+first coordinate has the whole divergence. The module `sampled` needs exactly this, and estimates means and variances
+from the runs alone.
 """
 
 import numpy as np
@@ -25,11 +26,12 @@ _UPPER_BOUNDS = ("corollary-1", "composition")
 
 
 def measured_table(sweep: Measured) -> pd.DataFrame:
-    """Return divergences against steps: exact and bounded at every number of steps, sampled at those of the sweep.
+    """Return divergences against steps: exact and bounded at every number of steps, and sampled at those of the sweep.
 
-    The values of ``bound`` are ``exact`` (of the two laws), ``sampled`` (the estimate from runs), ``corollary-1`` and
-    ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence interval, null where nothing was
-    sampled; all of them together hold with a probability of at least ``1 - sweep.false_alarms``.
+    The values of ``bound`` are ``exact`` (the divergence of the two distributions), ``sampled`` (the estimate from
+    runs), ``corollary-1`` and ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence
+    interval, and null for rows that were not sampled. All intervals together hold with probability at least ``1 -
+    sweep.false_alarms``.
 
     Returns:
         One row for each bound, order and number of steps.
@@ -74,13 +76,13 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
 
 
 def sampled(sweep: Measured) -> Estimate:
-    """Return the divergences by their order that runs of the engine show, one for each of sorted ``sweep.steps``."""
+    """Return the divergences of the engine's runs divided by the order, one for each of sorted ``sweep.steps``."""
     first, second = (_runs(sweep, replaced) for replaced in (0, 1))
     return divergence_by_order(first, second, miss=sweep.false_alarms / len(sweep.steps))
 
 
 def problem_of(sweep: Measured) -> Problem:
-    """Return the constants that the bounds need.
+    """Return the constants for the bounds.
 
     Raises:
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
@@ -91,7 +93,7 @@ def problem_of(sweep: Measured) -> Problem:
 def _runs(sweep: Measured, replaced: int) -> Array:
     """Return the first coordinate of every run on one of the data sets, shape ``(steps, trials)``."""
     records = torch.zeros(sweep.n, 2, dtype=torch.float64)
-    # Moving a record by this moves its gradient by 2 lipschitz.
+    # A record that moves by this distance moves its gradient by 2 lipschitz.
     records[0, 0] = sweep.lipschitz / sweep.strong_convexity
     objective = QuadraticObjective(
         records,

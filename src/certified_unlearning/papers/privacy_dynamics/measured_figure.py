@@ -1,4 +1,4 @@
-"""The measured experiment of *Differential Privacy Dynamics*: divergences of runs beside exact values and bounds."""
+"""The figure of the measured experiment of *Differential Privacy Dynamics*: runs, exact values and bounds."""
 
 from typing import Any
 
@@ -22,12 +22,14 @@ _NAMES = {
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.measured_table`: a panel for each alpha, a line for each bound, bars for what was sampled.
+    """Draw rows of `measured.measured_table`.
 
-    Composition is cut off where it leaves the others far below.
+    Each alpha has a panel, each bound a line, and each sampled value a bar.
+
+    The line of composition ends where it is far above the others.
 
     Raises:
-        DataError: A bound is not known, or none was sampled.
+        DataError: A row names an unknown bound, or no value was sampled.
     """
     of = f"the bounds of {bounds['experiment'].iloc[0]} hold"
     shared.require_lines(bounds["bound"], _NAMES, of)

@@ -1,4 +1,4 @@
-"""Differential Privacy Dynamics: what is reproduced of it."""
+"""The declaration of what is reproduced of Differential Privacy Dynamics."""
 
 from certified_unlearning.papers.privacy_dynamics.bounds import DYNAMICS1, DYNAMICS2
 from certified_unlearning.papers.privacy_dynamics.experiments import MEASURED

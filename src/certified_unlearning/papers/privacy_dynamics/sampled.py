@@ -1,8 +1,9 @@
-"""The Rényi divergence of two Gaussians of one unknown variance, from samples of both, with a confidence interval.
+"""The Rényi divergence of two Gaussians with the same unknown variance, from samples, with a confidence interval.
 
-It is ``alpha (m - m')^2 / (2 v)``. Student's interval of the gap ``m - m'`` and the chi-square interval of ``v`` are
-exact, each misses with half the allowed probability, and the divergence grows with the gap and falls with the
-variance: whenever neither misses, it lies between its values at their ends. The interval holds for all orders at once.
+The divergence is ``alpha (m - m')^2 / (2 v)``. Student's interval of the gap ``m - m'`` and the chi-square interval of
+``v`` are exact, and each misses with half the allowed probability. The divergence grows with the gap and falls with the
+variance. If neither interval misses, the divergence is therefore between its values at their ends. The interval holds
+for all orders at once.
 """
 
 from typing import NamedTuple
@@ -16,12 +17,12 @@ Array = npt.NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A divergence by its order, ``R_alpha / alpha``, and the ends of its confidence interval.
+    """A divergence divided by its order, ``R_alpha / alpha``, and the ends of its confidence interval.
 
     Attributes:
-        value: The plug-in estimate; shape as the samples without their last axis.
-        low: Lower end, at least 0.
-        high: Upper end.
+        value: The plug-in estimate, with the shape of the samples without their last axis.
+        low: The lower end, at least 0.
+        high: The upper end.
     """
 
     value: Array
@@ -35,7 +36,7 @@ def divergence_by_order(first: Array, second: Array, *, miss: float) -> Estimate
     Args:
         first: Independent samples of ``N(m, v)``, shape ``(..., trials)``.
         second: Independent samples of ``N(m', v)``, of the same shape and independent of ``first``.
-        miss: Probability, at most, that an interval misses; strictly between 0 and 1.
+        miss: The largest probability that an interval misses; strictly between 0 and 1.
 
     Raises:
         ParameterError: The shapes differ, there are fewer than two trials, or ``miss`` is out of range.
@@ -52,7 +53,7 @@ def divergence_by_order(first: Array, second: Array, *, miss: float) -> Estimate
     freedom = 2 * (trials - 1)
     gap = np.abs(first.mean(axis=-1) - second.mean(axis=-1))
     variance = (first.var(axis=-1, ddof=1) + second.var(axis=-1, ddof=1)) / 2
-    # Two ends of two intervals share what may be missed.
+    # The two ends of both intervals share the probability of a miss.
     end = miss / 4
     reach = -stdtrit(freedom, end) * np.sqrt(2 * variance / trials)
     least, most = freedom * variance / chdtri(freedom, end), freedom * variance / chdtri(freedom, 1 - end)

@@ -1,4 +1,4 @@
-"""The constants of Figures 1 and 2, in which claims are checked, and a bound's value there."""
+"""The constants of Figures 1 and 2, with which claims are checked, and the values of bounds at these constants."""
 
 import numpy as np
 
@@ -20,15 +20,15 @@ def figure_1(strong_convexity: float) -> Problem:
 
 
 def figure_2(step_size: float = 0.02) -> Problem:
-    """Return the constants of Fig. 2: squared distances, of curvature 1."""
+    """Return the constants of Fig. 2, for squared distances, which have curvature 1."""
     return Problem(n=5000, strong_convexity=1.0, smoothness=1.0, lipschitz=2.0, step_size=step_size)
 
 
 def known(bound: str) -> str:
-    """Return the name of a bound.
+    """Return the name of a bound, after checking it.
 
     Raises:
-        ParameterError: There is no such bound in `dynamics.BOUNDS`.
+        ParameterError: `dynamics.BOUNDS` has no such bound.
     """
     if bound not in BOUNDS:
         raise ParameterError(f"bound must be one of {', '.join(BOUNDS)}, got {bound!r}")
@@ -39,7 +39,7 @@ def bounded(bound: str, problem: Problem, *, steps: float, alpha: float = 10.0, 
     """Return a bound on the divergence of order ``alpha`` after the given number of steps.
 
     Raises:
-        ParameterError: There is no such bound.
+        ParameterError: The bound is unknown.
         AssumptionError: The bound's conditions do not hold.
     """
     return float(BOUNDS[known(bound)].curve(problem, sigma=sigma, steps=steps)(np.array([alpha]))[0])

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments of Differential Privacy Dynamics: their sections of `params.yaml`."""
+"""The sweeps of the experiments of Differential Privacy Dynamics, and their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -9,10 +9,10 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Figure2(Sweep):
-    """Bounds of Rényi divergence against steps, on quadratic losses of curvature 1."""
+    """Bounds on the Rényi divergence against steps, on quadratic losses of curvature 1."""
 
     alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
-    gradient_sensitivity: PositiveFloat = Field(description="of the sum of gradients, a number above 0")
+    gradient_sensitivity: PositiveFloat = Field(description="the sensitivity of the sum of gradients, a number above 0")
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness (Fig. 2: 1)")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
@@ -20,7 +20,7 @@ class Figure2(Sweep):
 
 
 class Figure1(Figure2):
-    """Rényi divergence against steps of noisy gradient descent, for several curvatures."""
+    """The Rényi divergence against steps of noisy gradient descent, for several curvatures."""
 
     strong_convexity: Distinct[PositiveFloat] = Field(
         description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the least alpha"
@@ -29,7 +29,7 @@ class Figure1(Figure2):
 
 
 class Measured(Sweep):
-    """Runs of noisy gradient descent on two neighbouring data sets, beside the bounds: quadratic losses."""
+    """Runs of noisy gradient descent on two neighbouring data sets with quadratic losses, compared with the bounds."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     strong_convexity: PositiveFloat = Field(
@@ -50,5 +50,5 @@ class Measured(Sweep):
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     false_alarms: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="probability, at most, that any of the intervals misses the exact value, a number between 0 and 1",
+        description="the largest probability that any interval misses the exact value, a number between 0 and 1",
     )

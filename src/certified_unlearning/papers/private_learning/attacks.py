@@ -1,9 +1,9 @@
-"""Attacks on private mechanisms that attain what their noise allows: neighbouring data sets, and what tells them apart.
+"""Attacks on private mechanisms that are as strong as the noise allows, by pairs of neighbouring data sets.
 
-Each runs a mechanism many times on either of two data sets that differ in one record, and returns a score of each run:
-its log-likelihood ratio up to a factor, so that no other test sees more. Records are chosen so that the ratio is known:
-losses that are linear where they are met (`LINEAR`, far from its targets), rows of zeros for all other records, one
-column. Nothing else of a mechanism is replaced: what is attacked is the code that learns.
+Each attack runs a mechanism many times on both of two data sets that differ in one record. It returns a score for each
+run: the log-likelihood ratio up to a factor, so that no other test is stronger. Records are chosen so that the ratio is
+known: losses are linear at all weights that occur (`LINEAR`, far from its targets), all other records have rows of
+zeros, and there is one column. No other part of a mechanism is replaced: the attack is on the code that learns.
 """
 
 import math
@@ -37,21 +37,21 @@ from certified_unlearning.mechanisms.private import (
 
 Array = npt.NDArray[np.float64]
 LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
-"""Its slope at a target of 1e6 is -1 at all weights that are met. At a target of 0, near 0, it is half of a square."""
+"""With a target of 1e6, its slope is -1 at all weights that occur. With a target of 0, it is half a square near 0."""
 SQUARED = ScalarLoss(name="squared")
 SETTLED = 0.9
-"""The share of the radius where `gradients_in_the_ball` lets weights settle, so that projections are rare."""
+"""The share of the radius at which `gradients_in_the_ball` lets weights settle, so that projections are rare."""
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack saw.
+    """The scores of an attack.
 
     Attributes:
-        here: Scores of runs with the record.
-        there: Scores of as many runs with another record in its place, or none.
-        mu: Where scores are Gaussian with variance 1, the distance of their means, exactly: then the law of ``here`` is
-            ``N(mu / 2, 1)`` and that of ``there`` ``N(-mu / 2, 1)``. None elsewhere.
+        here: The scores of runs with the record.
+        there: The scores of the same number of runs with another record in its place, or none.
+        mu: If scores are Gaussian with variance 1, the exact distance of their means: the distribution of ``here`` is
+            then ``N(mu / 2, 1)``, and that of ``there`` is ``N(-mu / 2, 1)``. None otherwise.
     """
 
     here: Array
@@ -60,14 +60,14 @@ class Attack:
 
 
 def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, others: float = 0.0) -> BoundedRecords:
-    """Return records of one column: the first as given, all others of one row with the same target.
+    """Return records of one column: the first as given, and all others with one row and the same target.
 
     Args:
-        row: Row of the first record; 0 for an empty place.
-        target: Target of all records.
-        n: Number of records.
-        loss: Loss of the records.
-        others: Rows of all other records.
+        row: The row of the first record; 0 for an empty place.
+        target: The target of all records.
+        n: The number of records.
+        loss: The loss of the records.
+        others: The row of all other records.
     """
     rows = torch.full((n, 1), others, dtype=torch.float64)
     rows[0] = row
@@ -75,17 +75,17 @@ def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, 
 
 
 def descent(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
-    """Attack what Algorithm 1 publishes under a linear loss: a Gaussian, of less ``mu`` than the whole path has."""
+    """Attack the output of Algorithm 1 under a linear loss: a Gaussian whose ``mu`` is below that of the whole path."""
     shares = [plan.step_size * (plan.steps - 1 - step) / plan.steps for step in range(plan.releases)]
     found = [noisy_descent.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
     return _linear(plan.problem, found, shares, plan.sigma)
 
 
 def stage(plan: RecursiveRegularisation, *, runs: int, seed: int) -> Attack:
-    """Attack what Algorithm 7's first stage finds under a linear loss: a Gaussian."""
+    """Attack the result of Algorithm 7's first stage under a linear loss: a Gaussian."""
     first, n = plan.stages[0], len(plan.stages) * plan.problem.n + plan.unused
     found = [recursive.found_by_stage(plan, each, keys)[0][:, 0] for each, keys in _pair(plan.problem, runs, seed, n)]
-    # What a step's noise becomes in the weighted mean of the iterates after it.
+    # The share of a step's noise in the weighted mean of the later iterates.
     kept, last = 1 - first.step_size * first.regulariser, first.steps - 1
     total = sum(kept**age for age in range(first.steps))
     shares = [first.step_size * (last - step) * kept ** (last - step - 1) / total for step in range(last)]
@@ -93,15 +93,15 @@ def stage(plan: RecursiveRegularisation, *, runs: int, seed: int) -> Attack:
 
 
 def one_pass(plan: OnePass, *, runs: int, seed: int) -> Attack:
-    """Attack what Algorithm 17 publishes under a linear loss: the first record moves all iterates."""
+    """Attack the output of Algorithm 17 under a linear loss, for which the first record moves all iterates."""
     start = torch.zeros(runs, 1, dtype=torch.float64)
     found = [phased.one_pass(plan, each, start, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
-    # The record's own step is divided by no number of records.
+    # The record's own step is not divided by a number of records.
     return _scored(found, _other(plan.problem), mean=plan.step_size, spread=plan.sigma)
 
 
 def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
-    """Attack what Algorithm 3 publishes under a linear loss, which attains its sensitivity (check S8)."""
+    """Attack the output of Algorithm 3 under a linear loss, which reaches its sensitivity (check S8)."""
     found = [output_perturbation.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
     return _scored(found, _other(plan.problem), mean=1 / (plan.strong_convexity * plan.problem.n), spread=plan.sigma)
 
@@ -109,11 +109,12 @@ def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
 def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
     """Attack the path of Algorithm 1 under squared loss near the boundary, where gradients are longest.
 
-    Under add-remove: a row along the weights with the farthest target, against an empty place. The others draw weights
-    to `SETTLED` of the radius. Steps that end on the boundary are left out, as a projection may hide what they say.
+    The relation is add-remove: a row along the weights with the farthest target, against an empty place. The other
+    records draw the weights to `SETTLED` of the radius. Steps that end on the boundary are left out, because a
+    projection may hide their information.
     """
     problem, bound = plan.problem, plan.problem.radius
-    slope = 1 / (SETTLED * bound)  # Rows whose targets of 1 are met there.
+    slope = 1 / (SETTLED * bound)  # The rows of the other records, which reach their targets of 1 at these weights.
     scores = []
     for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
         records = one_record(present, 1.0, n=problem.n, loss=SQUARED, others=slope)
@@ -134,7 +135,7 @@ def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack
 
 
 def spider_gradients(plan: SpiderBoost | SampledSpider, *, runs: int, seed: int) -> Attack:
-    """Attack the noisy gradients of Algorithm 5 under a linear loss; its differences say nothing of the record then."""
+    """Attack the noisy gradients of Algorithm 5 under a linear loss, for which its differences show nothing."""
     found = []
     for records, keys in _pair(plan.problem, runs, seed):
         total = torch.zeros(runs, dtype=torch.float64)
@@ -162,7 +163,7 @@ def spider_differences(plan: SpiderBoost, *, runs: int, seed: int) -> Attack:
 
 
 def spider_batch(plan: SampledSpider, *, runs: int, seed: int) -> Attack:
-    """Attack the first noisy difference of a sampled Algorithm 5, under add-remove: a record may be in no batch."""
+    """Attack the first noisy difference of a sampled Algorithm 5 (add-remove); the record may be in no batch."""
     scores = []
     for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
         records = one_record(present, 0.0, n=plan.problem.n)
@@ -175,7 +176,7 @@ def spider_batch(plan: SampledSpider, *, runs: int, seed: int) -> Attack:
 
 
 def batch(plan: SampledDescent, *, runs: int, seed: int) -> Attack:
-    """Attack one step of DP-SGD under a linear loss: a record that may be in the batch, or what stands in its place."""
+    """Attack one step of DP-SGD under a linear loss, with a record that may be in the batch, or its replacement."""
     unit = 1 / plan.multiplier
     scale = plan.step_size / (plan.share * plan.problem.n) * plan.clip * plan.multiplier
     found = [sampled_descent.learn(plan, each, keys)[:, 0] / scale for each, keys in _pair(plan.problem, runs, seed)]
@@ -185,7 +186,7 @@ def batch(plan: SampledDescent, *, runs: int, seed: int) -> Attack:
 
 
 def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
-    """Attack the gradient of Algorithm 6's first root alone, under a linear loss."""
+    """Attack only the gradient of Algorithm 6's first root, under a linear loss."""
     found = []
     for records, keys in _pair(plan.problem, runs, seed):
         roots = [next(tree_spider.nodes(plan, records, key)) for key in keys]
@@ -194,13 +195,13 @@ def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
 
 
 def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
-    """Attack a single right child of the first tree, under add-remove: it has a parabola among its losses, or none.
+    """Attack a single right child of the first tree, under add-remove: its losses have a parabola, or not.
 
     Args:
         plan: A plan for rows of one column.
-        name: Name of the node; it ends with 1.
-        runs: Number of runs on either side.
-        seed: Seed of the noise.
+        name: The name of the node, which ends with 1.
+        runs: The number of runs on each side.
+        seed: The seed of the noise.
     """
     order = [each for each in tree_spider.pre_order(plan.depth) if each.endswith("1")]
     size = plan.node_batch(len(name))
@@ -220,7 +221,7 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
             parent, here = met[name[:-1]], met[name]
             apart = float(here.weights - parent.weights)
             if abs(apart) < plan.length / 2:
-                continue  # Steps that cancelled, before the record was met: nothing is to be seen then.
+                continue  # The steps before the record cancel, so they show nothing.
             sigma = plan.node_sigma(len(name), abs(apart))
             unit = abs(apart) / size / sigma
             side.append(float(here.estimate - parent.estimate) / math.copysign(sigma, apart) - unit / 2)
@@ -229,14 +230,14 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
 
 
 def _other(problem: LinearProblem) -> float:
-    """Return the row that stands in the place of a row of 1: the farthest one, or none."""
+    """Return the row that replaces a row of 1: the farthest row, or none."""
     return -1.0 if problem.relation == "replace-one" else 0.0
 
 
 def _pair(
     problem: LinearProblem, runs: int, seed: int, n: int | None = None
 ) -> Iterator[tuple[BoundedRecords, list[int]]]:
-    """Yield both data sets of linear losses, each with addresses of its runs."""
+    """Yield both data sets of linear losses, each with the addresses of its runs."""
     for side, row in (("here", 1.0), ("there", _other(problem))):
         yield one_record(row, LINEAR.target, n=problem.n if n is None else n), _keys(seed, side, runs)
 
@@ -246,7 +247,7 @@ def _keys(seed: int, side: str, runs: int) -> list[int]:
 
 
 def _linear(problem: LinearProblem, found: Sequence[Tensor], shares: Sequence[float], sigma: float) -> Attack:
-    """Return the attack on sums of noisy gradients, each of which has a share in what is published."""
+    """Return the attack on sums of noisy gradients, each of which has a share in the output."""
     return _scored(found, _other(problem), mean=sum(shares) / problem.n, spread=sigma * math.hypot(*shares))
 
 
@@ -254,17 +255,17 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
     """Return the attack on Gaussians whose mean is the record's row times a number.
 
     Args:
-        found: What was published, of either side.
-        other: The row that stands in the place of 1.
-        mean: Mean of a row of 1.
-        spread: Standard deviation.
+        found: The outputs of each side.
+        other: The row that replaces a row of 1.
+        mean: The mean for a row of 1.
+        spread: The standard deviation.
     """
     here, there = ((each.numpy() - (1 + other) / 2 * mean) / spread for each in found)
     return Attack(here, there, (1 - other) * mean / spread)
 
 
 def _mixture(values: Array, unit: float, share: float, *, here: float, there: float) -> Array:
-    """Return log-likelihood ratios of values in standard deviations, where a record takes part with a probability."""
+    """Return log-likelihood ratios of values in standard deviations, if a record takes part with a probability."""
 
     def density(row: float) -> Array:
         log: Array = np.logaddexp(math.log1p(-share), math.log(share) + unit * row * values - (unit * row) ** 2 / 2)

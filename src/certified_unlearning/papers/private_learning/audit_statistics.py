@@ -1,4 +1,4 @@
-"""What the outputs of a mechanism show, with a stated rate of false alarms: the statistics of `audits`."""
+"""The statistics of `audits`: what the outputs of a mechanism show, with a stated rate of false alarms."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,11 +16,11 @@ from certified_unlearning.papers.private_learning.attacks import Attack
 from certified_unlearning.vocabulary import Relation
 
 FALSE_ALARM = 1e-6
-"""The probability of a false alarm in one audit, at most."""
+"""The largest probability of a false alarm in one audit."""
 LIKELY = 0.05
-"""Delta at which what sampling hides is audited: one that so many runs can measure."""
+"""The delta at which mechanisms with sampling are audited, large enough to be measured with this number of runs."""
 EXACTLY = 1e-9
-"""Relative distance from which on an enumerated or an exact number is more than another."""
+"""The relative difference from which on an enumerated or exact number counts as larger."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 
@@ -30,17 +30,18 @@ class Audit:
     """One row of X12.
 
     Attributes:
-        mechanism: What ran.
+        mechanism: The mechanism.
         planted: The fault that was planted in it; empty for none.
-        method: How it was looked at.
-        unit: Unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
-        relation: When data sets are neighbours.
-        runs: Number of runs on either data set; 0 where nothing was sampled.
-        stated: What the mechanism without a fault states.
-        shown: What was shown at least, but with probability ``false_alarm``; exact where nothing was sampled.
-        exact: The exact value for these two data sets, where outputs are Gaussian and their law was confirmed.
-        false_alarm: Probability with which an audit of a true statement says ``caught``; 0 where nothing was sampled.
-        caught: Whether more was shown than was stated.
+        method: The method of the audit.
+        unit: The unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
+        relation: The neighbouring relation of data sets.
+        runs: The number of runs on each data set; 0 if nothing was sampled.
+        stated: The value that the mechanism without a fault states.
+        shown: A lower bound on the true value, which is wrong with probability ``false_alarm``; exact if nothing was
+            sampled.
+        exact: The exact value for these two data sets, if outputs are Gaussian and their distribution was confirmed.
+        false_alarm: The probability that the audit of a true statement says ``caught``; 0 if nothing was sampled.
+        caught: Whether the shown value exceeds the stated one.
     """
 
     mechanism: str
@@ -57,13 +58,13 @@ class Audit:
 
 
 def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
-    """Return a lower bound on the ``mu`` of Gaussian DP that scores show, by the threshold 0; at least 0.
+    """Return a lower bound on the ``mu`` of Gaussian DP from scores, by the threshold 0; at least 0.
 
     ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu`` for every test; both rates are bounded exactly.
 
     Args:
-        attack: What was seen.
-        false_alarm: Probability with which the bound is above the truth, at most.
+        attack: The scores.
+        false_alarm: The largest probability that the bound exceeds the true value.
     """
     from scipy.special import ndtri
 
@@ -71,7 +72,7 @@ def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
         rate_above(attack.here, false_alarm / 2),
         1 - rate_above(-attack.there, false_alarm / 2),
     )
-    # Infinite differences say that one rate is not bounded away from 0 or 1: nothing is shown.
+    # An infinite difference means that a rate is not bounded away from 0 or 1, so nothing is shown.
     found = float(ndtri(power) - ndtri(alarm))
     return max(0.0, found) if math.isfinite(found) else 0.0
 
@@ -80,9 +81,9 @@ def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_AL
     """Return a lower bound on ``delta`` at an epsilon, by the best event ``score > epsilon``; at least 0.
 
     Args:
-        attack: What was seen; scores are log-likelihood ratios.
-        epsilon: Epsilon of the statement.
-        false_alarm: Probability with which the bound is above the truth, at most.
+        attack: The scores, which are log-likelihood ratios.
+        epsilon: The epsilon of the statement.
+        false_alarm: The largest probability that the bound exceeds the true value.
     """
     power = rate_above(attack.here - epsilon, false_alarm / 2)
     alarm = 1 - rate_above(epsilon - attack.there, false_alarm / 2)
@@ -93,14 +94,14 @@ def rate_above(scores: attacks.Array, miss: float) -> float:
     """Return a lower bound on the probability of a score above 0, by Clopper and Pearson.
 
     Args:
-        scores: Scores of independent runs.
-        miss: Probability with which the bound is above it, at most.
+        scores: The scores of independent runs.
+        miss: The largest probability that the bound exceeds the true probability.
     """
     return least_rate(int((scores > 0).sum()), len(scores), miss=miss)
 
 
 def law_holds(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> bool:
-    """Return whether scores have the Gaussian law that the attack says they have, by two Kolmogorov-Smirnov tests."""
+    """Return whether scores have the Gaussian distribution that the attack states, by two Kolmogorov-Smirnov tests."""
     if attack.mu is None:
         raise ParameterError("the scores of this attack are no Gaussians")
     from scipy.stats import kstest, norm
@@ -118,15 +119,15 @@ def audited(
     planted: str = "",
     false_alarm: float = FALSE_ALARM,
 ) -> Audit:
-    """Return the audit of a statement in ``mu`` by an attack, whose exact value counts too where its law is confirmed.
+    """Return the audit of a statement in ``mu``; the exact value counts, too, if the distribution is confirmed.
 
     Args:
-        mechanism: What ran.
-        attack: What was seen.
-        stated: ``mu`` of the mechanism without a fault.
-        relation: When data sets are neighbours.
+        mechanism: The mechanism.
+        attack: The scores.
+        stated: The ``mu`` of the mechanism without a fault.
+        relation: The neighbouring relation of data sets.
         planted: The fault; empty for none.
-        false_alarm: Probability of a false alarm in this audit, at most.
+        false_alarm: The largest probability of a false alarm in this audit.
     """
     shown = shown_mu(attack, false_alarm=false_alarm / 2)
     exact = attack.mu if attack.mu is not None and law_holds(attack, false_alarm=false_alarm / 2) else None
@@ -141,7 +142,7 @@ def audited(
         shown=shown,
         exact=exact,
         false_alarm=false_alarm,
-        # A law that is not confirmed is a fault, too: noise of another size, or records that count twice.
+        # A distribution that is not confirmed is a fault, too: noise of another size, or records that count twice.
         caught=shown > stated
         or (attack.mu is not None and exact is None)
         or (exact is not None and exact > stated * (1 + EXACTLY)),
@@ -152,10 +153,10 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
     """Return the audit of one release on Poisson batches at delta `LIKELY`.
 
     Args:
-        mechanism: What ran.
-        attack: What was seen; scores are log-likelihood ratios.
+        mechanism: The mechanism.
+        attack: The scores, which are log-likelihood ratios.
         sums: The release as it is accounted for, without a fault.
-        relation: When data sets are neighbours.
+        relation: The neighbouring relation of data sets.
         planted: The fault; empty for none.
     """
     epsilon = SampledGuarantee(sums=(sums._replace(times=1),), relation=relation).epsilon(LIKELY)
@@ -176,11 +177,11 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
 
 
 def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
-    """Return the probability of each score to be the least with Laplace noise, by quadrature.
+    """Return the probability that each score is the smallest with Laplace noise, by quadrature.
 
     Args:
-        scores: Scores of the candidates.
-        scale: Scale of the noise.
+        scores: The scores of the candidates.
+        scale: The scale of the noise.
     """
     from scipy.integrate import quad
 
@@ -204,12 +205,12 @@ def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
 def worst_ratio(
     probabilities: Callable[[Sequence[float]], attacks.Array], losses: Sequence[float], moves: Sequence[float]
 ) -> float:
-    """Return the largest log-ratio of a selection's probabilities where every loss moves by its bound, up or down.
+    """Return the largest log-ratio of selection probabilities if every loss moves up or down by its bound.
 
     Args:
-        probabilities: Returns the probabilities of the candidates, given their losses.
+        probabilities: A function from the losses of the candidates to their probabilities.
         losses: The losses before any of them moves.
-        moves: How far one record moves each.
+        moves: The distance by which one record moves each loss.
     """
     before, worst = probabilities(losses), 0.0
     for signs in product((-1, 1), repeat=len(losses)):

@@ -1,13 +1,13 @@
-"""Experiment X12: audits of every private mechanism, and of faults planted in them.
+"""Experiment X12: audits of every private mechanism, and of mechanisms with planted faults.
 
-An audit runs a mechanism on neighbouring data sets (`attacks`) and bounds from below what its outputs show, exactly
-(Clopper and Pearson): where that is more than is stated, the statement is false, or the audit is wrong with its stated
-false-alarm rate. A threshold does not depend on the runs. Selections are not sampled but enumerated, and a Gaussian's
-law is compared with the exact one besides (Kolmogorov and Smirnov), so that a ``mu`` is known to the last digit.
+An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
+(Clopper and Pearson). If the bound exceeds the statement, the statement is false, or the audit is wrong with its stated
+false-alarm rate. The threshold does not depend on the runs. Selections are enumerated instead of sampled. A Gaussian
+distribution is also compared with the exact one (Kolmogorov and Smirnov), so that a ``mu`` is known to the last digit.
 
-What an audit shows is no upper bound: that a mechanism passes proves nothing. A fault whose noise is too small by less
-than the confidence interval's width is seen by its recomputed guarantee alone (`checks`), which is the check that
-planners and estimators make before they learn (`accounting.private.guarantee.require_met`).
+The result of an audit is no upper bound: an audit without a finding proves nothing. If a fault reduces the noise by
+less than the width of the confidence interval, only its recomputed guarantee shows it (`checks`). Planners and
+estimators make this check before they learn (`accounting.private.guarantee.require_met`).
 """
 
 import math
@@ -50,11 +50,11 @@ from certified_unlearning.papers.private_learning.theory.privacy import PRINTED
 from certified_unlearning.vocabulary import Relation
 
 DELTA = 1e-5
-"""The delta of all plans that are audited."""
+"""The delta of all audited plans."""
 
 
 def selections(epsilon: float) -> list[Audit]:
-    """Return the audits of Algorithms 4 and 15: selection probabilities on neighbours, enumerated."""
+    """Return the audits of Algorithms 4 and 15, whose selection probabilities on neighbours are enumerated."""
     problem = LinearProblem(n=1000, features=2, row_norm=1.0, loss=SQUARED, radius=1.0)
 
     def planner(some: LinearProblem, runs: int) -> NoisyDescent:
@@ -71,7 +71,7 @@ def selections(epsilon: float) -> list[Audit]:
     boosted = Boosting.plan(problem, planner, epsilon=epsilon)
     largest, relation = boosted.largest_loss, problem.relation
     moved = [mean_score_sensitivity(largest, n=boosted.validated, relation=relation)] * boosted.chunks
-    # As if the losses had been measured on all records.
+    # The fault: the noise is as if the losses had been measured on all records.
     forgotten = noisy_minimum_scale(mean_score_sensitivity(largest, n=problem.n, relation=relation), epsilon)
     level = [1.0] * boosted.chunks
 
@@ -106,7 +106,7 @@ def _exactly(mechanism: str, planted: str, method: Method, stated: float, shown:
 
 
 def checks(epsilon: float) -> list[Audit]:
-    """Return the check at run time, `require_met`, of plans with and without the faults of the issue."""
+    """Return the run-time check `require_met` of plans with and without the faults of the issue."""
     squared = LinearProblem(n=1000, features=5, row_norm=1.0, loss=SQUARED, radius=1.0)
     logistic = replace(squared, loss=ScalarLoss(name="logistic"))
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
@@ -155,17 +155,17 @@ def checks(epsilon: float) -> list[Audit]:
 
 
 def _quieter(plan: Any, factor: float) -> Any:
-    """Return a plan with noise divided by a factor."""
+    """Return a plan with its noise divided by a factor."""
     return replace(plan, sigma=plan.sigma / factor)
 
 
 def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
-    """Return the audits of what rests on dp-accounting: SpiderBoost and DP-SGD on Poisson batches.
+    """Return the audits of mechanisms that dp-accounting accounts for: SpiderBoost and DP-SGD on Poisson batches.
 
     Args:
-        runs: Number of runs on either side.
-        seed: Seed of the noise.
-        epsilon: Epsilon of SpiderBoost's plan.
+        runs: The number of runs on each side.
+        seed: The seed of the noise.
+        epsilon: The epsilon of SpiderBoost's plan.
 
     Raises:
         ParameterError: dp-accounting is not installed.
@@ -174,9 +174,9 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     without = replace(line, relation="add-remove")
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "gap": 1.0, "steps": 2, "batch": 25}
     spider = SampledSpider.plan(line, **asked)
-    # Half of the noise is, but for a percent, what add-remove needs: c = 1.61 where 3.21 is due.
+    # Up to a percent, half of the noise is the noise for add-remove: c = 1.61 instead of 3.21.
     halved = replace(spider, sigma_gradient=spider.sigma_gradient / 2, sigma_difference=spider.sigma_difference / 2)
-    # As a mu: what all its Gaussian releases together may show at most.
+    # In terms of mu: the largest mu that all its Gaussian releases together may show.
     stated = mu_from_epsilon(epsilon, DELTA)
     some = {"runs": runs, "seed": seed}
     found = [
@@ -189,7 +189,7 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
         )
         for plan, fault in ((spider, ""), (halved, "c = 1.61 for replace-one"))
     ]
-    # So little noise that delta is large enough to be measured.
+    # The noise is so small that delta is large enough to be measured.
     loud = replace(spider, problem=without, sigma_difference=1 / spider.batch)
     for plan, fault in ((loud, ""), (_shrunk(loud), "n for the batch size")):
         attack = attacks.spider_batch(plan, **some)
@@ -205,7 +205,7 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 
 
 def _shrunk(plan: SampledSpider) -> SampledSpider:
-    """Return the plan with differences as noisy as if all records were in a batch."""
+    """Return the plan with differences that are as noisy as if all records were in a batch."""
     return replace(plan, sigma_difference=plan.sigma_difference * plan.share)
 
 
@@ -213,9 +213,10 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of mechanisms with Gaussian noise, with and without faults.
 
     Args:
-        runs: Number of runs on either side. A node of the tree, whose runs are made one by one, has a quarter.
-        seed: Seed of the noise.
-        epsilon: Epsilon of every plan.
+        runs: The number of runs on each side. A node of the tree has a quarter of them, because its runs are made one
+            by one.
+        seed: The seed of the noise.
+        epsilon: The epsilon of every plan.
     """
     line = LinearProblem(n=100, features=1, row_norm=1.0, loss=LINEAR, radius=1e4)
     without = replace(line, relation="add-remove")
@@ -246,7 +247,8 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
         add("output perturbation", attacks.minimiser(plan, **some), output.mu, line.relation, fault)
 
     one = PhasedDescent.plan(replace(line, n=16), **asked, step_size=1.0).phases[0]
-    for plan_of_pass, fault in ((one, ""), (_quieter(one, 2.0), "L0 for G")):  # A loss of range 1 / 2, slopes of 1.
+    # The loss has range 1 / 2 and slopes of 1.
+    for plan_of_pass, fault in ((one, ""), (_quieter(one, 2.0), "L0 for G")):
         add("phased descent", attacks.one_pass(plan_of_pass, **some), one.mu, line.relation, fault)
 
     stages = RecursiveRegularisation.plan(replace(line, n=60), **asked, strength=0.125, steps=50)
@@ -267,7 +269,7 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 
 
 def _nodes(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
-    """Return the audits of the tree's root and of each of its right children alone."""
+    """Return the audits of the tree's root alone and of each of its right children alone."""
     line = LinearProblem(n=32, features=1, row_norm=1.0, loss=LINEAR, radius=1.0)
     tree = TreeSpider(
         problem=line,
@@ -301,20 +303,20 @@ def _nodes(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 def rows(
     *, runs: int = 20_000, seed: int = 0, epsilon: float = 2.0, with_sampling: bool = True
 ) -> list[dict[str, Any]]:
-    """Return X12: one row an audit, with and without planted faults.
+    """Return the rows of X12: one for each audit, with and without planted faults.
 
     Args:
-        runs: Number of runs of a mechanism on either data set.
-        seed: Seed of the noise.
-        epsilon: Epsilon of every plan, at delta `DELTA`.
-        with_sampling: Whether mechanisms on Poisson batches are among them, which need dp-accounting.
+        runs: The number of runs of a mechanism on each data set.
+        seed: The seed of the noise.
+        epsilon: The epsilon of every plan, at delta `DELTA`.
+        with_sampling: Whether to include mechanisms on Poisson batches, which need dp-accounting.
 
     Returns:
-        What `Audit` holds. All of them together are wrong about a true statement with at most `FALSE_ALARM` times
-        their number.
+        The columns are those of `Audit`. The probability that any of them is wrong about a true statement is at most
+        `FALSE_ALARM` times their number.
 
     Raises:
-        ParameterError: The package dp-accounting is wanted and not installed.
+        ParameterError: ``with_sampling`` is true, and the package dp-accounting is not installed.
     """
     require_count(least=1, runs=runs)
     found = gaussian(runs=runs, seed=seed, epsilon=epsilon)

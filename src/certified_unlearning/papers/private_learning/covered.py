@@ -1,19 +1,19 @@
-"""How many deletions a private model covers at the accuracy of another system."""
+"""The number of deletions that a private model covers at the accuracy of another system."""
 
 import pandas as pd
 
 CLOSE = 0.01
-"""A model counts as equally accurate if its accuracy is less by at most this."""
+"""The largest loss in accuracy with which a model still counts as equally accurate."""
 
 
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
-    """Return the most deletions for which a private model is as accurate as another system, but for `CLOSE`.
+    """Return the largest number of deletions for which a private model is as accurate as another system, up to `CLOSE`.
 
-    A model that covers more has more noise. Nothing is stated about numbers between two measured ones.
+    A model that covers more deletions has more noise. The result says nothing about numbers between two measured ones.
 
     Args:
-        rows: Rows of `group_privacy`, for one data set and epsilon.
-        beside: The other system.
+        rows: The rows of `group_privacy` for one data set and epsilon.
+        beside: The name of the other system.
     """
     table = rows.pivot_table(values="accuracy", index="deletions", columns="system")
     if beside not in table:

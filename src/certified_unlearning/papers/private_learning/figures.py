@@ -1,4 +1,4 @@
-"""Figures of private learning's rates: errors against what is swept, with fitted slopes and their intervals."""
+"""The figures of private learning's rates: errors against the swept values, with fitted slopes and their intervals."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look,
 from certified_unlearning.reproduction.figures.power_laws import MARKERS, draw_lines, label_panel
 
 _IN_A_ROW = {8: 4, 7: 4, 4: 2}
-"""Panels in a row, by how many there are."""
+"""The number of panels in a row, by the total number of panels."""
 
 
 def draw_risk(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -62,7 +62,7 @@ def _draw_search(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) 
 
 
 def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -> None:
-    """Draw the share of runs whose error is above a value."""
+    """Draw the share of runs whose error exceeds a value."""
     for number, (method, own) in enumerate(rows.groupby("method", sort=False)):
         errors = np.sort(own["error"])
         share = 1 - np.arange(len(errors)) / len(errors)
@@ -72,4 +72,4 @@ def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
 
 
 _OTHERWISE = {"X5": _draw_search, "X6": _draw_tails}
-"""Parts that are no lines of means."""
+"""The parts that are not drawn as lines of means."""

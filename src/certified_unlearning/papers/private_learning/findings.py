@@ -1,4 +1,4 @@
-"""What the rows of private learning say, in sentences."""
+"""Sentences about the rows of private learning."""
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.simulation.power_laws import Fit, fitted
 from certified_unlearning.text import unbroken
 
 FEWEST_TRIALS = 20
-"""With fewer, slopes are not worth reporting."""
+"""The smallest number of trials for which slopes are reported."""
 
 
 def findings(evidence: Evidence) -> list[str]:
@@ -19,7 +19,7 @@ def findings(evidence: Evidence) -> list[str]:
 
     Raises:
         MissingEvidence: There are no rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     groups, risk = evidence.table(GROUP_PRIVACY.name), evidence.table(PRIVATE_RISK.name)
     settings = dict.fromkeys(zip(groups["data"], groups["epsilon"], strict=True))
@@ -29,10 +29,10 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def covered(rows: pd.DataFrame) -> str:
-    """Return how many deletions a private model covers at retraining's accuracy, and what they take otherwise.
+    """Return how many deletions a private model covers at retraining's accuracy, and what they cost otherwise.
 
     Args:
-        rows: Rows of ``group_privacy``, for one data set and epsilon.
+        rows: The rows of ``group_privacy`` for one data set and epsilon.
     """
     first = rows.iloc[0]
     known = built_in(str(first["data"]))
@@ -57,7 +57,7 @@ def rates(rows: pd.DataFrame) -> str:
     """Return the slopes of output perturbation and of noisy descent against the number of records.
 
     Args:
-        rows: Rows of ``private_risk``.
+        rows: The rows of ``private_risk``.
     """
     slopes = [
         fitted(rows[(rows["part"] == part) & (rows["method"] == method)], x="n")

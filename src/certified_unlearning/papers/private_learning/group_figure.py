@@ -1,4 +1,4 @@
-"""The figure of how many deletions it takes until it pays to unlearn."""
+"""The figure of the number of deletions from which unlearning is cheaper than a private model."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -15,7 +15,7 @@ def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw rows of `runs.groups.groups_table`: a row of panels for each data set and epsilon.
 
     Raises:
-        DataError: A system is not known.
+        DataError: A row names an unknown system.
     """
     shared.require_lines(rows["system"], SYSTEMS, "the rows of group_privacy hold")
     looks = _looks(style)

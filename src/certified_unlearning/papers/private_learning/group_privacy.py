@@ -1,4 +1,4 @@
-"""The experiment on how many deletions a private model covers, declared; what it runs is imported when it is run."""
+"""The declaration of the experiment on covered deletions; the code that it runs is imported only when it runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,16 +22,16 @@ GROUP_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each data set, epsilon, system and number of deletions.
+"""The columns of the table, which has one row for each data set, epsilon, system and number of deletions.
 
-``gradients`` of single records' losses is what answering one request for so many takes; 0 of a private model that
-covers them. The one that is renewed is learned anew whenever the deletions that it covers are used up, and covers the
-most for which it is as accurate as Langevin unlearning, but for 0.01.
+``gradients`` is the number of single-record gradients for a request with this number of deletions; it is 0 for a
+private model that covers them. The renewed private model is learned anew whenever the deletions that it covers are used
+up. It covers the largest number for which it is as accurate as Langevin unlearning, up to 0.01.
 """
 
 
 def make_groups(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system; errors as for `runs.groups.groups_table`."""
+    """Measure every system; the errors are those of `runs.groups.groups_table`."""
     from certified_unlearning.papers.private_learning.runs.groups import groups_table
 
     return groups_table(inputs.sweep)
@@ -49,13 +49,13 @@ GROUP_PRIVACY = Experiment(
     caption=Caption(
         "How many deletions until it pays to unlearn",
         "All systems promise the same epsilon and delta after one request to delete k records; exact ones promise "
-        "more. Left: test accuracy; right: gradients of single records’ losses that the request takes. Bars are two "
+        "more. Left: test accuracy. Right: the number of single-record gradients for the request. Bars are two "
         "standard errors of the mean over runs. A private model that covers k deletions has k times the noise, and "
-        "does nothing when they come. The private model on the right is the one that covers the most at Langevin "
-        "unlearning’s accuracy, less a point. It is learned anew when those deletions are used up; below that number "
-        "it takes no gradients. Retraining is plain SGD. Constants are chosen on held-out records. The figure "
-        "depends on no data set of the preset.",
-        "Left: the private line falls from a number of deletions on, the others stay. Right: the private line begins "
-        "where it is used up and rises above the others.",
+        "needs no work for them. The private model on the right covers the largest number of deletions for which it "
+        "is at most one percentage point less accurate than Langevin unlearning. It is learned anew when those "
+        "deletions are used up; below that number, it takes no gradients. Retraining is plain SGD. Constants are "
+        "chosen on held-out records. The figure depends on no data set of the preset.",
+        "Left: the private line falls from a number of deletions on, and the others stay constant. Right: the "
+        "private line begins at the number where it is used up, and rises above the others.",
     ),
 )

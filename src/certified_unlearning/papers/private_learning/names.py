@@ -1,4 +1,4 @@
-"""Parts of the experiments on private learning, as figures call them: what is on their axes, and what theory says."""
+"""The parts of the experiments on private learning in figures: the axes and the slopes by theory."""
 
 from certified_unlearning.reproduction.simulation.power_laws import Part
 
@@ -28,11 +28,11 @@ PARTS = {
     "X15": Part("X15: embedding, any learner", "features", "Columns", _GRADIENT),
     "X16": Part("X16: embedding", *_RECORDS, _GRADIENT, {"recursive, embedding": -0.5}),
 }
-"""The parts by the names that rows have."""
+"""The parts by their names in the rows."""
 RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11", "X13")
-"""Those of the experiment `private_risk`."""
+"""The parts of the experiment `private_risk`."""
 GRADIENT_PARTS = ("X7", "X8", "X9", "X10", "X14", "X15", "X16")
-"""Those of the experiment `private_gradients`."""
+"""The parts of the experiment `private_gradients`."""
 SYSTEMS = {
     "private": "Private, k covered",
     "private, renewed": "Private, learned anew when used up",

@@ -1,4 +1,4 @@
-"""Private learning: what is reproduced of it."""
+"""The declaration of what is reproduced of private learning."""
 
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
 from certified_unlearning.papers.private_learning.private_audits import PRIVATE_AUDITS

@@ -1,4 +1,4 @@
-"""The audits, declared; what they run is imported when it is run."""
+"""The declaration of the audits; the code that they run is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -18,11 +18,14 @@ AUDIT_ROWS = pa.schema(
         column("caught", "flag", "measure"),
     ]
 )
-"""One row for each audit, as `audits.Audit` says; a mechanism has several, with and without planted faults."""
+"""The columns of the table, which has one row for each audit (see `audits.Audit`).
+
+A mechanism has several audits, with and without planted faults.
+"""
 
 
 def make_audits(inputs: Inputs) -> pd.DataFrame:
-    """Audit every mechanism; errors as for `audits.gaussian` and `audits.sampled`."""
+    """Audit every mechanism; the errors are those of `audits.gaussian` and `audits.sampled`."""
     from certified_unlearning.papers.private_learning.runs.audited import audits_table
 
     return audits_table(inputs.sweep)
@@ -36,9 +39,10 @@ PRIVATE_AUDITS = Experiment(
     make=make_audits,
     needs_data=False,
     caption=Caption(
-        "Audits of private mechanisms, and of faults planted in them",
-        "X12: each mechanism runs on two data sets that differ in one record. Shown is what its outputs give away at "
-        "least (Clopper and Pearson, or enumerated, or by the exact law). A mechanism is caught if that is more than "
-        "is stated; one that passes is not proven by it. The table depends on no data set of the preset.",
+        "Audits of private mechanisms, and of mechanisms with planted faults",
+        "X12: each mechanism runs on two data sets that differ in one record. The shown value is a lower bound on "
+        "the privacy loss from its outputs (by Clopper and Pearson, by enumeration, or by the exact distribution). "
+        "A mechanism is caught if the shown value exceeds the stated one; a mechanism that is not caught is not "
+        "thereby proven private. The table depends on no data set of the preset.",
     ),
 )

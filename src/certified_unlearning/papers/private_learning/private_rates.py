@@ -1,4 +1,4 @@
-"""The experiments on excess risk and on gradients, declared; what they run is imported when it is run."""
+"""The declarations of the experiments on excess risk and on gradients; their code is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -22,24 +22,25 @@ RATE_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each part, method, setting and trial; each trial has its own records.
+"""The columns of the table, which has one row for each part, method, setting and trial; each trial has its own records.
 
-``error`` is the excess risk, or the norm of a gradient; ``bound`` what theory states of its mean with all constants
-(of X1 and X4 what strength and noise cost; of X2 and X3 the regret), empty where there is none. ``at_zero`` is the same
-of weights of zero, ``noiseless`` of the same method without noise. ``level`` is what else tells settings apart: the
-columns of an embedding, the length of rows, the radius of a run. ``seconds`` is the row's share of its part's time.
+``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound on its mean with all
+constants; it is empty if there is none. For X1 and X4, it is the cost of strength and noise; for X2 and X3, it is the
+regret. ``at_zero`` is the error of zero weights, and ``noiseless`` is the error of the same method without noise.
+``level`` is the remaining constant that distinguishes settings: the columns of an embedding, the length of rows, or the
+radius of a run. ``seconds`` is the row's share of the time of its part.
 """
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on excess risk; errors as for `runs.risk.risk_table`."""
+    """Run the parts on excess risk; the errors are those of `runs.risk.risk_table`."""
     from certified_unlearning.papers.private_learning.runs.risk import risk_table
 
     return risk_table(inputs.sweep)
 
 
 def make_gradients(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on gradients; errors as for `runs.gradients.gradients_table`."""
+    """Run the parts on gradients; the errors are those of `runs.gradients.gradients_table`."""
     from certified_unlearning.papers.private_learning.runs.gradients import gradients_table
 
     return gradients_table(inputs.sweep)
@@ -56,12 +57,12 @@ PRIVATE_RISK = Experiment(
     caption=Caption(
         "Excess risk of private linear models, with fitted slopes",
         "The records are synthetic, and their best weights are known. Privacy is replace-one. Points are means over "
-        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. Beside a line’s name "
-        "stand the slope that is fitted on logarithmic axes, its interval, and in brackets the slope of the theorem. "
-        "Dotted lines are weights of zero. X11 and X13 are errors over lower bounds; without privacy that of X13 is "
-        "mostly below 0. The figure depends on no data set of the preset.",
-        "Lines that fall with the number of records, all of about the slope that theory states or steeper; against "
-        "columns of zeros noisy descent rises and the other two are level.",
+        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. After a line’s name "
+        "come the slope that is fitted on logarithmic axes, its interval in parentheses, and the slope of the "
+        "theorem in square brackets. Dotted lines are zero weights. X11 and X13 are errors divided by lower bounds; "
+        "without privacy, that of X13 is mostly below 0. The figure depends on no data set of the preset.",
+        "Lines that fall with the number of records, all with about the slope that theory states or steeper; with "
+        "added columns of zeros, noisy descent rises and the other two are constant.",
     ),
 )
 PRIVATE_GRADIENTS = Experiment(
@@ -75,13 +76,13 @@ PRIVATE_GRADIENTS = Experiment(
     caption=Caption(
         "Gradients of private models, with fitted slopes",
         "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
-        "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
-        "the gradients that steps are made with, along a run. X8, X9 and X14 show the gradient of the population’s "
-        "risk, on fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of "
-        "10 columns and zeros. Beside a line’s name stand its slope on logarithmic axes, the slope’s interval, and "
-        "in brackets the slope of the theorem. Dotted lines are weights of zero. The figure depends on no data set "
-        "of the preset.",
+        "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error "
+        "of the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on "
+        "fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of 10 "
+        "columns and zeros. After a line’s name come its slope on logarithmic axes, the slope’s interval in "
+        "parentheses, and the slope of the theorem in square brackets. Dotted lines are zero weights. The figure "
+        "depends on no data set of the preset.",
         "Lines that fall with the number of records at about the stated slopes; the embedding’s error is lowest at "
-        "some dozen columns, that of all columns rises.",
+        "some dozen columns, and that of all columns rises.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments on private learning: their sections of `params.yaml`."""
+"""The sweeps of the experiments on private learning, and their sections of `params.yaml`."""
 
 from typing import Annotated, Literal
 
@@ -15,10 +15,10 @@ _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"
 
 
 class PrivateGradients(Sweep):
-    """Gradients of private models, also of losses that are not convex, against records and columns."""
+    """Gradients of private models, also for non-convex losses, against records and columns."""
 
-    epsilon: PositiveFloat = Field(description="of replace-one privacy, above 0")
-    delta: _Delta = Field(description="of privacy, strictly between 0 and 1")
+    epsilon: PositiveFloat = Field(description="the epsilon of replace-one privacy, above 0")
+    delta: _Delta = Field(description="the delta of privacy, strictly between 0 and 1")
     distinct: PositiveInt = Field(description="records of X7 and X10 that differ; all others are their copies")
     spider_n: _Several = Field(description="records of X7, SpiderBoost: at least two multiples of distinct")
     spider_features: PositiveInt = Field(description="columns of X7, a whole number, at least 1")
@@ -48,7 +48,7 @@ class PrivateGradients(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         for name, counts in (("spider_n", self.spider_n), ("embedding_n", [self.embedding_n])):
             odd = [each for each in counts if each % self.distinct]
             if odd:
@@ -61,10 +61,10 @@ class PrivateGradients(Sweep):
 
 
 class PrivateRisk(Sweep):
-    """Excess risk of private linear models: against records, columns, unknown norms, and beside lower bounds."""
+    """Excess risk of private linear models against records, columns and unknown norms, compared with lower bounds."""
 
-    epsilon: PositiveFloat = Field(description="of replace-one privacy, above 0")
-    delta: _Delta = Field(description="of privacy, strictly between 0 and 1")
+    epsilon: PositiveFloat = Field(description="the epsilon of replace-one privacy, above 0")
+    delta: _Delta = Field(description="the delta of privacy, strictly between 0 and 1")
     output_perturbation_n: _Several = Field(
         description="records of X1, output perturbation: at least two distinct whole numbers"
     )
@@ -90,17 +90,17 @@ class PrivateRisk(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         if min(self.features) < 50:
             return f"features contains {min(self.features)}, but 50 columns of X3 are not zero"
         return None
 
 
 class GroupPrivacy(TwoClassSweep):
-    """Deletions that a private model covers with no work, beside systems that unlearn them."""
+    """Deletions that a private model covers without any work, compared with systems that unlearn them."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="targets after all deletions, distinct numbers above 0")
-    delta: _Delta = Field(description="of the targets, strictly between 0 and 1")
+    delta: _Delta = Field(description="the delta of the targets, strictly between 0 and 1")
     deletions: Distinct[PositiveInt] = Field(
         description="records deleted by one request, distinct whole numbers; those above n / 2 are left out"
     )
@@ -109,8 +109,8 @@ class GroupPrivacy(TwoClassSweep):
         description="steps of private noisy descent, distinct whole numbers, each at least 2"
     )
     sgd_steps: Distinct[PositiveInt] = Field(description="steps of SGD, exact or retrained, distinct whole numbers")
-    batch_size: Distinct[PositiveInt] = Field(description="records of its batches, distinct whole numbers")
-    step_size: Distinct[PositiveFloat] = Field(description="its step sizes, distinct numbers above 0")
+    batch_size: Distinct[PositiveInt] = Field(description="batch sizes of SGD, distinct whole numbers")
+    step_size: Distinct[PositiveFloat] = Field(description="step sizes of SGD, distinct numbers above 0")
     sigma: Distinct[PositiveFloat] = Field(description="noise of exact noisy SGD, distinct numbers above 0")
     strength: PositiveFloat = Field(description="C n of Langevin unlearning and Descent-to-Delete, above 0")
     trials: _Trials = Field(description="independent runs of each setting, at least 2")
@@ -118,12 +118,12 @@ class GroupPrivacy(TwoClassSweep):
 
 
 class PrivateAudits(Sweep):
-    """Audits of every private mechanism, and of faults planted in them."""
+    """Audits of every private mechanism, and of mechanisms with planted faults."""
 
     epsilon: PositiveFloat = Field(
-        description="of mechanisms without sampling, above 0; large ones are told apart soon"
+        description="the epsilon of mechanisms without sampling, above 0; a large epsilon needs few runs"
     )
-    sampled_epsilon: PositiveFloat = Field(description="of mechanisms on Poisson batches, above 0")
+    sampled_epsilon: PositiveFloat = Field(description="the epsilon of mechanisms on Poisson batches, above 0")
     sampling: Literal["audited", "left out"] = Field(description="audited, which needs the extra private, or left out")
     runs: PositiveInt = Field(description="runs of a mechanism on either of two data sets, at least 1")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

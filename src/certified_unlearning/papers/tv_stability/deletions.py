@@ -1,4 +1,4 @@
-"""What deleting a record costs, at which accuracy: every system on a grid of its constants."""
+"""The cost of deleting a record and the accuracy, for every system on a grid of its constants."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -43,14 +43,14 @@ def deletions_table(sweep: Deletions) -> pd.DataFrame:
     """Return accuracy and costs: one row for each data set, system and setting.
 
     Raises:
-        DataError: A data set's raw files are found nowhere.
+        DataError: The raw files of a data set are missing.
     """
     rows = [row for name in sweep.data for row in _of_task(HeldOut.load(name, sweep.seed), sweep)]
     return pd.DataFrame(rows).assign(experiment="deletions", trials=sweep.trials, seed=sweep.seed)
 
 
 def descents(records: LinearRecords, sweep: Deletions) -> Iterator[tuple[str, ExactDescent[Any], float]]:
-    """Return every setting of mini-batch descent: its system, what learns, its noise."""
+    """Return every setting of mini-batch descent: the system, its learner, and its noise."""
     for steps, batch_size, step_size in product(sweep.steps, sweep.batch_size, sweep.step_size):
         own: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "step_size": step_size}
         yield "subsample-gd", SubsampleDescent(SubsampleGd(**own), records), 0.0
@@ -106,7 +106,7 @@ def _descent(
         "recompute_bound": bound,
     }
     if system == "subsample-gd":
-        # The same runs, made anew for every deletion.
+        # The same runs, made again for every deletion.
         again = {"recompute_probability": 1.0, "recompute_bound": 1.0}
         yield {**row, "system": "retraining", "gradients": learning, "gradients_error": 0.0, **again}
 
@@ -116,7 +116,7 @@ def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
     n, draws = len(task.records), Draws.at(*address, "report")
     chosen = settings.learn(task.records, torch.arange(task.first), Draws.at(*address, "select"), trials=sweep.trials)
     state = settings.learn(task.records, torch.arange(n), draws, trials=sweep.trials)
-    # A record's slice is uniform, and from it on the shard's stages are run again.
+    # A record's slice is uniform, and the stages of its shard are run again from this slice on.
     stages = [settings.steps_of(stage) for stage in range(settings.slices)]
     average = settings.batch_size * sum(sum(stages[first:]) for first in range(settings.slices)) / settings.slices
     return {
@@ -141,7 +141,7 @@ def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OnePass:
-    """A setting of one pass: its constants, its learner, what replacing a record moves a sum by, models of rows."""
+    """A setting of one pass: its constants, its learner, the sensitivity of a sum to one record, and models of rows."""
 
     constants: dict[str, Any]
     learner: PrefixLearner
@@ -160,7 +160,7 @@ def _one_pass(task: HeldOut, sweep: Deletions) -> Iterator[_OnePass]:
         projection = Projection.draw(dimension=features, features=task.records.dimension, draws=draws)
         learner = DualAveraging(projection.records(rows, labels, loss="hinge"), DualAveragingSettings(step_size))
         own = {"system": "projected-dual-averaging", "step_size": step_size, "noise": sigma, "d": features}
-        # Rows are at most twice as long, but for a share that is negligible from 16 dimensions on.
+        # Rows become at most twice as long, except for a share that is negligible from 16 dimensions on.
         yield _OnePass(own, learner, 2 * of_hinge, projection.lift)
     for sigma, radius in product(sweep.node_sigma, sweep.radius):
         sensitivity = frank_wolfe_sensitivity(lipschitz=1.0, smoothness=0.25, diameter=2 * radius)
@@ -176,7 +176,7 @@ def _prefix_sums(task: HeldOut, one: _OnePass, sweep: Deletions) -> dict[str, An
     def learned(records: int, purpose: str) -> PrefixTree:
         return own.learn(torch.arange(records), sweep.trials, Draws.at(*address, purpose))[0]
 
-    # One tree at a time: it is four times as large as the data, for every trial.
+    # One tree at a time is in memory: for every trial, it is four times as large as the data.
     validated = task.validated(one.lift(own.model(learned(task.first, "select"))))
     state = learned(n, "report")
     work = expected_deletion_of_prefix_sums(own, state)
@@ -197,7 +197,7 @@ def _full_batches(task: HeldOut, steps: int, step_size: float, sigma: float, swe
     method = FullBatches(task.records, FullBatchSettings(step_size, n))
     own = LinearQueries(method, LinearQuerySettings(steps, sigma))
     address = (sweep.seed, task.name, "full-batches", steps, step_size, sigma)
-    # The same step of a mean of fewer gradients.
+    # The same step with the mean of fewer gradients.
     smaller = FullBatches(task.records, FullBatchSettings(step_size, task.first))
     chosen, _ = LinearQueries(smaller, own.settings).learn(
         torch.arange(task.first), sweep.trials, Draws.at(*address, "select")
@@ -218,7 +218,7 @@ def _full_batches(task: HeldOut, steps: int, step_size: float, sigma: float, swe
 
 
 def _langevin(task: HeldOut, epsilon: float, sweep: Deletions) -> dict[str, Any]:
-    """Return the row of `LangevinLogisticRegression`, whose constants are planned and not chosen."""
+    """Return the row of `LangevinLogisticRegression`, whose constants are planned instead of chosen."""
     begun = time.monotonic()
     rows, labels, n = task.records.rows.numpy(), task.records.labels.numpy(), len(task.records)
     models, validated, gradients = [], [], []
@@ -253,5 +253,5 @@ def _langevin(task: HeldOut, epsilon: float, sweep: Deletions) -> dict[str, Any]
 
 
 def _constants(**given: Any) -> dict[str, Any]:
-    """Return a system's constants; those that it has none of are 0."""
+    """Return a system's constants, with 0 for those that it does not have."""
     return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "radius": 0.0, "shards": 0, "slices": 0, **given}

@@ -1,4 +1,4 @@
-"""A stream of deletions and insertions on noisy mini-batch SGD, for every sigma; Figs. C-2 and C-3."""
+"""A stream of deletions and insertions on noisy mini-batch SGD, for every sigma (Figs. C-2 and C-3)."""
 
 import time
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ class _Task:
     records: LinearRecords
     learned: int
     edits: list[int]
-    """The record that leaves, or `INSERTION`: then the next one that was not learned from comes."""
+    """The removed record, or `INSERTION` for the next record that was not learned."""
     test_rows: Tensor
     test_labels: Tensor
 
     def accuracy(self, models: Tensor) -> Tensor:
-        """Return each model's share of right classes, shape ``(trials,)``."""
+        """Return each model's share of correct classes, shape ``(trials,)``."""
         if self.records.loss == "logistic":
             return accuracies(models, self.test_rows, self.test_labels)
         by_class = models.view(len(models), -1, self.records.classes)
@@ -42,14 +42,14 @@ class _Task:
 
 
 def edits_table(sweep: Edits) -> pd.DataFrame:
-    """Return what a stream of edits costs and leaves: one row for each sigma.
+    """Return the cost and the accuracy of a stream of edits: one row for each sigma.
 
-    Learning does not see the last ``insertions`` records of a random order. Edits come in random order, deletions at
-    random among the learned records: the same stream for all sigma and trials.
+    Learning does not see the last ``insertions`` records of a random order. Edits come in random order, and deletions
+    are random among the learned records: the stream is the same for all sigma and trials.
 
     Raises:
         ParameterError: There are not enough records.
-        DataError: The data set's raw files are found nowhere.
+        DataError: The raw files of the data set are missing.
     """
     task = _task(sweep)
     return pd.DataFrame([_of_sigma(sweep, task, sigma) for sigma in sweep.sigma]).assign(
@@ -63,7 +63,7 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
 
 
 def expected_without_noise(n: int, edits: list[int], steps: int, batch_size: int) -> float:
-    """Return how many edits of a stream cause a recomputation on average if there is no noise."""
+    """Return the expected number of edits of a stream that cause a recomputation without noise."""
     expected = 0.0
     for edit in edits:
         if edit == INSERTION:
@@ -100,7 +100,7 @@ def _task(sweep: Edits) -> _Task:
 
 
 def _of_sigma(sweep: Edits, task: _Task, sigma: float) -> dict[str, Any]:
-    # Rows shorter by a factor have gradients shorter by it, and models that are longer.
+    # If rows are shorter by a factor, their gradients are shorter by it, and the models are longer.
     settings = NoisySgd(
         steps=sweep.steps,
         batch_size=sweep.batch_size,

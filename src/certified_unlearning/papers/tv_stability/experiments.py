@@ -1,4 +1,4 @@
-"""The experiments on exact unlearning, declared; what they run is imported when it is run."""
+"""The declarations of the experiments on exact unlearning; the code that they run is imported only when they run."""
 
 import pandas as pd
 import pyarrow as pa
@@ -28,15 +28,15 @@ DELETION_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each data set, system and setting of its constants.
+"""The columns of the table, which has one row for each data set, system and setting of its constants.
 
-``gradients`` is the mean over records of what deleting one takes, in gradients of single records' losses, tests
-included; errors are standard errors of means over trials. ``recompute_bound`` holds for every data set: of mini-batches
-``1 - (1 - m/n)^T``, of noisy sums that of gradients of norm at most 1, or 2 of projected rows. ``validation_accuracy``
-is that of other runs, on five sixths of the training records, measured on the last sixth: it is what settings are
-chosen by. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of the grid; 0 where there
-is none. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's ball. ``epsilon`` is 0 for
-exact systems. ``seconds`` is the row's own time, of all trials.
+``gradients`` is the mean cost of deleting one record, over records, in single-record gradients including tests. Errors
+are standard errors of means over trials. ``recompute_bound`` holds for every data set. For mini-batches, it is ``1 - (1
+- m/n)^T``; for noisy sums, it is that for gradients of norm at most 1, or at most 2 for projected rows.
+``validation_accuracy`` is that of separate runs that learn five sixths of the training records, measured on the last
+sixth. Settings are chosen by it. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of
+the grid; 0 if there is no noise. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's
+ball. ``epsilon`` is 0 for exact systems. ``seconds`` is the time of the row, for all trials.
 """
 
 EDIT_ROWS = pa.schema(
@@ -55,11 +55,13 @@ EDIT_ROWS = pa.schema(
         *columns("number", "cost", "seconds", "learning_seconds"),
     ]
 )
-"""One row for each sigma: means over trials, and their standard deviations, after the whole stream.
+"""The columns of the table, which has one row for each sigma.
 
-``unstable_edits`` counts edits that caused a recomputation, ``iterations_run_again`` what they did;
-``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is that of all edits of all
-trials, ``learning_seconds`` that of learning them.
+The values are means over trials, and their standard deviations, after the whole stream.
+
+``unstable_edits`` counts the edits that caused a recomputation, and ``iterations_run_again`` counts the recomputed
+iterations. ``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is the time of all
+edits of all trials, and ``learning_seconds`` is that of learning.
 """
 
 
@@ -75,29 +77,30 @@ RATE_ROWS = pa.schema(
         column("seconds", "number", "cost"),
     ]
 )
-"""One row for each part, method, setting and trial.
+"""The columns of the table, which has one row for each part, method, setting and trial.
 
-``error`` is the excess risk: over the data of chapter 4's learners, else over the law of records. ``rate`` is what the
-theorem states of it, constants and logarithms left out. ``seconds`` is the row's share of its setting's time.
+``error`` is the excess risk: the empirical one for chapter 4's learners, and otherwise that for the distribution of
+records. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms. ``seconds`` is the row's
+share of the time of its setting.
 """
 
 
 def make_deletions(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system on its grid; errors as for `deletions.deletions_table`."""
+    """Measure every system on its grid; the errors are those of `deletions.deletions_table`."""
     from certified_unlearning.papers.tv_stability.deletions import deletions_table
 
     return deletions_table(inputs.sweep)
 
 
 def make_edits(inputs: Inputs) -> pd.DataFrame:
-    """Run the stream of edits for every sigma; errors as for `edits.edits_table`."""
+    """Run the stream of edits for every sigma; the errors are those of `edits.edits_table`."""
     from certified_unlearning.papers.tv_stability.edits import edits_table
 
     return edits_table(inputs.sweep)
 
 
 def make_rates(inputs: Inputs) -> pd.DataFrame:
-    """Run every learner at the parameters of its theorem; errors as for `rates.table.rates_table`."""
+    """Run every learner at the parameters of its theorem; the errors are those of `rates.table.rates_table`."""
     from certified_unlearning.papers.tv_stability.rates.table import rates_table
 
     return rates_table(inputs.sweep)
@@ -115,14 +118,14 @@ DELETIONS = Experiment(
         "Test accuracy against the gradients of a deletion: exact systems, retraining, Langevin unlearning",
         "Each system runs on a grid of its constants. The figure shows the settings that are better on validation "
         "records than all cheaper ones of the system, with test accuracy and costs of other runs. Bars are two "
-        "standard errors of the mean over runs. Gradients are those of single records’ losses, tests included, as a "
-        "mean over which record is deleted. Retraining is plain SGD of the same grid. Left: mini-batches. Middle: "
-        "noisy sums, over all records or one pass. Right: what they are compared with. Up and to the left is better. "
-        "Langevin unlearning is not exact: its points have epsilon above 0. The figure depends on no data set of the "
-        "preset.",
-        "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD lie furthest to "
-        "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, full batches and Langevin "
-        "unlearning far more than one.",
+        "standard errors of the mean over runs. Gradients are single-record gradients, including those of tests, as "
+        "a mean over the deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: "
+        "noisy sums, over all records or in one pass. Right: the systems for comparison. Settings further up and to "
+        "the left are better. Langevin unlearning is not exact: its points have epsilon above 0. The figure depends "
+        "on no data set of the preset.",
+        "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD are furthest to "
+        "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, and full batches and Langevin "
+        "unlearning need far more than one pass.",
     ),
 )
 EDITS = Experiment(
@@ -135,12 +138,13 @@ EDITS = Experiment(
     tracked=True,
     draw=f"{_HERE}.figures:draw_edits",
     caption=Caption(
-        "A stream of deletions and insertions: edits that compute again, and test accuracy, against the noise",
-        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random order. "
-        "Left: how many edits computed part of the run again, and the iterations that they ran again, in units of a "
-        "whole run. Right: test accuracy after the stream. The dotted lines on the left are what is expected without "
-        "noise. Bars are two standard deviations over runs. The figure depends on no data set of the preset.",
-        "Both counts fall as sigma grows, iterations more; accuracy falls slowly, then fast.",
+        "A stream of deletions and insertions: edits that cause a recomputation, and test accuracy, against the noise",
+        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random "
+        "order. Left: the number of edits that recomputed a part of the run, and the recomputed iterations, in "
+        "units of a whole run. Right: test accuracy after the stream. The dotted lines on the left are the expected "
+        "values without noise. Bars are two standard deviations over runs. The figure depends on no data set of the "
+        "preset.",
+        "Both counts fall as sigma grows, that of iterations faster; accuracy falls first slowly and then fast.",
     ),
 )
 EXACT_RATES = Experiment(
@@ -154,13 +158,14 @@ EXACT_RATES = Experiment(
     caption=Caption(
         "Excess risk of exact learners at their theorems’ parameters, with fitted slopes",
         "The records are synthetic, with one entry each, and their best models are known. Above are learners on "
-        "mini-batches: their empirical risk, and that of the population (Theorem 48). Below is one pass over "
-        "records, and the population risk. Its noise keeps edits from computing again except with probability ρ. The "
-        "horizontal axes are records, ρ, and columns, of which all but ten are zero. Noisy SGD that is stable has a "
-        "sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap intervals. Beside a "
-        "line’s name stand the slope that is fitted on logarithmic axes, its interval, and in brackets the slope of "
-        "the theorem. The figure depends on no data set of the preset.",
-        "Lines that fall with records and with ρ at about the stated slopes or steeper, and rise with columns as "
-        "stated or slower.",
+        "mini-batches, with their empirical risk, and with the population risk (Theorem 48). Below is one pass over "
+        "records, with the population risk. Its noise makes the probability of a recomputation at most ρ for each "
+        "edit. The horizontal axes are records, ρ, and columns, of which all but ten are zero. Noisy SGD that is "
+        "stable has a sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap "
+        "intervals. After a line’s name come the slope that is fitted on logarithmic axes, its interval in "
+        "parentheses, and the slope of the theorem in square brackets. The figure depends on no data set of the "
+        "preset.",
+        "Lines that fall with records and with ρ at about the stated slopes or steeper, and that rise with columns "
+        "as stated or more slowly.",
     ),
 )

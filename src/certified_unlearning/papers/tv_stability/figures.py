@@ -1,4 +1,4 @@
-"""Figures of exact unlearning: accuracy against the cost of a deletion; a stream of edits against the noise."""
+"""The figures of exact unlearning: accuracy against the cost of a deletion, and a stream of edits against the noise."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import title_of
 
 LEAST_GAIN = 0.003
-"""Validation accuracy that a costlier setting must gain to be shown: about what it varies by from run to run."""
+"""The validation accuracy that a costlier setting must gain to be shown, which is about its variation between runs."""
 _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 
 def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `deletions.deletions_table`: three panels for each data set (`PANELS`), the frontier of each system.
+    """Draw rows of `deletions.deletions_table`: three panels for each data set (`PANELS`), with each system's frontier.
 
     Raises:
-        DataError: A system is not known.
+        DataError: A row names an unknown system.
     """
     shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions hold")
     looks = _looks(style)
@@ -34,7 +34,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         for of_data, name in zip(panels, names, strict=True):
             for axes, (kind, systems) in zip(of_data, PANELS.items(), strict=True):
                 axes.set_xscale("log")
-                axes.xaxis.set_major_locator(LogLocator(numticks=3))  # Panels are narrow.
+                axes.xaxis.set_major_locator(LogLocator(numticks=3))  # The panels are narrow.
                 axes.xaxis.set_minor_locator(LogLocator(numticks=12))
                 axes.xaxis.set_minor_formatter(NullFormatter())
                 for system in systems:
@@ -53,7 +53,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def frontier(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the settings of one system, cheapest first, each better on validation records than all that cost less."""
+    """Return the settings of one system, cheapest first, each better on validation records than all cheaper ones."""
     chosen, best = [], float("-inf")
     for index, row in rows.sort_values(["gradients", "validation_accuracy"], ascending=[True, False]).iterrows():
         if row["validation_accuracy"] >= best + LEAST_GAIN:
@@ -63,7 +63,7 @@ def frontier(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `edits.edits_table`: what computed again, and accuracy, against sigma."""
+    """Draw rows of `edits.edits_table`: the recomputed work, and the accuracy, against sigma."""
     rows = rows.sort_values("sigma")
     blue, orange, green = colours(style, 3)
     steps, edits = int(rows["steps"].iloc[0]), int(rows["edits"].iloc[0])

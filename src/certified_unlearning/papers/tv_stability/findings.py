@@ -1,4 +1,4 @@
-"""What the rows of exact unlearning say, in sentences."""
+"""Sentences about the rows of exact unlearning."""
 
 import pandas as pd
 
@@ -11,15 +11,15 @@ from certified_unlearning.reproduction.summaries import Row
 from certified_unlearning.text import unbroken
 
 CLOSE = 0.01
-"""How far a chosen setting's validation accuracy may be below that of plain SGD's best setting."""
+"""The largest loss in validation accuracy of a chosen setting, compared with plain SGD's best setting."""
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return what a deletion costs at plain SGD's accuracy, on each data set, and what noise spares a stream of edits.
+    """Return the cost of a deletion at plain SGD's accuracy on each data set, and what noise saves in a stream.
 
     Raises:
         MissingEvidence: There are no rows.
-        DataError: They are damaged.
+        DataError: The rows are damaged.
     """
     of_deletions, of_edits = evidence.table(DELETIONS.name), evidence.table(EDITS.name)
     names = dict.fromkeys(of_deletions["data"])
@@ -29,10 +29,10 @@ def findings(evidence: Evidence) -> list[str]:
 def deletion(rows: pd.DataFrame) -> str:
     """Return the cheapest exact system whose accuracy is close to that of plain SGD at its best.
 
-    Settings are chosen by validation accuracy; told is the test accuracy of other runs.
+    Settings are chosen by validation accuracy; the reported accuracy is the test accuracy of other runs.
 
     Args:
-        rows: Rows of ``deletions``, on one data set; retraining is among them.
+        rows: The rows of ``deletions`` on one data set, including retraining.
     """
     best = frontier(rows[rows["system"] == "retraining"]).iloc[-1]
     close = rows[(rows["guarantee"] == "exact") & (rows["validation_accuracy"] >= best["validation_accuracy"] - CLOSE)]
@@ -60,10 +60,10 @@ def deletion(rows: pd.DataFrame) -> str:
 
 
 def stream(rows: pd.DataFrame) -> str:
-    """Return how many edits of a stream computed again at both ends of sigma, and what retraining each time would cost.
+    """Return how many edits of a stream caused a recomputation at both ends of sigma, and the cost of retraining.
 
     Args:
-        rows: Rows of ``edits``.
+        rows: The rows of ``edits``.
     """
     ordered = rows.sort_values("sigma")
     first, last = ordered.iloc[0], ordered.iloc[-1]

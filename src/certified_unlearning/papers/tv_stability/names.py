@@ -1,4 +1,4 @@
-"""Systems of exact unlearning, and what they are compared with, as figures and tables call them."""
+"""The names, in figures and tables, of the systems of exact unlearning and of the systems compared with them."""
 
 from certified_unlearning.reproduction.simulation.power_laws import Part
 
@@ -15,13 +15,13 @@ SYSTEMS = {
     "projected-dual-averaging": "Dual averaging of projected rows",
     "langevin": "Langevin unlearning (ε > 0)",
 }
-"""The systems in the order of legends. All are exact but the last."""
+"""The systems in the order of legends. All are exact except the last one."""
 PANELS = {
     "mini-batches": ("retraining", "subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"),
     "noisy sums": ("retraining", "full-batches", "frank-wolfe", "dual-averaging", "projected-dual-averaging"),
     "compared with": ("retraining", "sisa", "langevin"),
 }
-"""Which systems stand together in a panel: retraining in all."""
+"""The systems in each panel; retraining is in all panels."""
 _RISK, _RECORDS, _STABILITY, _COLUMNS = (
     "Excess risk",
     ("n", "Records n"),
@@ -60,4 +60,4 @@ RATE_PARTS = {
         {"projected Frank-Wolfe": -2 / 3, "projected dual averaging": -1 / 3},
     ),
 }
-"""Panels of the experiment `exact_rates`, by the names of its parts: what is on the axes, and theory's slopes."""
+"""The panels of the experiment `exact_rates`, by the names of its parts: the axes, and the slopes by theory."""

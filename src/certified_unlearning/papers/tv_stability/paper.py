@@ -1,4 +1,4 @@
-"""Exact unlearning by total-variation stability: what is reproduced of it."""
+"""The declaration of what is reproduced of exact unlearning by total-variation stability."""
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS, EXACT_RATES
 from certified_unlearning.reproduction.paper import Paper, ReadText

@@ -1,4 +1,4 @@
-"""Sweeps of the experiments on exact unlearning: their sections of `params.yaml`."""
+"""The sweeps of the experiments on exact unlearning, and their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -57,11 +57,11 @@ class Deletions(TwoClassSweep):
 
 
 class Edits(Sweep):
-    """A stream of deletions and insertions: how many compute again, and how much, by the noise."""
+    """A stream of deletions and insertions: how many edits cause a recomputation, and how large it is, by the noise."""
 
     data: _DataSet = Field(description="the name of a built-in data set")
     row_scale: PositiveFloat = Field(
-        description="by how much rows of the data set are shorter than those that step_size and sigma are for, above 0"
+        description="the factor by which the data set's rows are shorter than those for step_size and sigma, above 0"
     )
     deletions: PositiveInt = Field(description="records deleted, a whole number, at least 1")
     insertions: PositiveInt = Field(description="records inserted, which learning did not see, at least 1")
@@ -104,7 +104,7 @@ class ExactRates(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         for name, columns in (("columns", self.columns), ("pass_columns", self.pass_columns)):
             if min(columns) < 10:
                 return f"{name} contains {min(columns)}, but 10 columns are not zero"

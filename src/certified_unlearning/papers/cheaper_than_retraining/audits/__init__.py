@@ -1,1 +1,1 @@
-"""Audits of what `cost` times, and of what people do without a certificate: certified beside measured."""
+"""Audits of the systems that `cost` times, and of common practice without a certificate, compared with certificates."""

@@ -1,4 +1,4 @@
-"""The audits of Cheaper than retraining, declared; what they run is imported when it is run."""
+"""The declaration of the experiment `audit`; the code that it runs is imported only when it runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -26,15 +26,16 @@ AUDIT_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""One row for each audit: ``kind`` is ``one run`` or ``two laws``.
+"""The columns of the table, which has one row for each audit. ``kind`` is ``one run`` or ``two laws``.
 
-``epsilon`` and ``mu`` are what is certified: upper bounds, for the ``removed`` canaries of so many ``copies`` together;
-empty where nothing is. ``epsilon_measured`` and ``mu_measured`` are lower bounds after the removal, each with
-probability ``1 - level``, and ``epsilon_before`` and ``mu_before`` the same of the control: the models before it, or,
-of private learning, with a hundredth of the noise. ``mu_estimated`` is what counts come to without a confidence, and
-no bound; ``mu_computed`` that of these very records, where the laws are Gaussian around weights that are known.
-``violated`` and ``has_power`` are the verdict, at ``alpha``: without either nothing was found out. What is not
-certified is compared with learning again: epsilon 0. ``skipped`` says why a row is empty.
+``epsilon`` and ``mu`` are the certified upper bounds, for all ``removed`` canaries of ``copies`` copies each together.
+They are empty if nothing is certified. ``epsilon_measured`` and ``mu_measured`` are lower bounds after the removal,
+each with probability ``1 - level``. ``epsilon_before`` and ``mu_before`` are the same lower bounds for the control: the
+models before the removal, or, for private learning, models with a hundredth of the noise. ``mu_estimated`` is the
+estimate from the counts without a confidence level; it is not a bound. ``mu_computed`` is the value for these very
+records, if the distributions are Gaussian around known weights. ``violated`` and ``has_power`` are the verdict at the
+level ``alpha``. If both are false, the audit shows nothing. Systems without a certificate are compared with retraining,
+for which epsilon is 0. ``skipped`` says why a row is empty.
 """
 
 
@@ -58,17 +59,18 @@ AUDIT = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "What removed records still tell: certified at most, measured at least",
-        "Left, one run each: half of the canaries are learned and removed, and a guesser names them by the published "
-        "weights. Full marks are the lower bound on epsilon afterwards, with 95 % confidence. Vertical bars are what "
-        "is certified. Hollow marks are the same attack before the removal, which says what could have been found. A "
-        "square means more than is claimed, at the level of verdicts (`alpha` in params.yaml). What is not certified "
-        "is compared with learning again. The bound cannot be above what all right guesses show. Right, many models "
-        "of each law: mu certified at most (bar) and measured at least (full, 95 %), joined by a line on which the "
-        "truth lies. Diamonds are computed for these records; crosses are estimates and no bounds. An audit that "
-        "finds nothing proves nothing. The figure depends on no data set of the preset.",
-        "Left: what people do without a certificate is far to the right where they do nothing, take a few steps, or "
-        "start warm on many records; what is exact or certified is at 0 afterwards. Right: Langevin unlearning of "
-        "ridge regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
+        "Left, one run each: half of the canaries are learned and removed, and an adversary guesses by the "
+        "published weights which ones. Full marks are the lower bound on epsilon after the removal, with 95 % "
+        "confidence. Vertical bars are the certified epsilon. Hollow marks are the same attack before the removal; "
+        "they show how much the attack can find. A square means that the attack shows more than is claimed, at the "
+        "level of verdicts (`alpha` in params.yaml). Systems without a certificate are compared with retraining. "
+        "The bound cannot exceed the value for only right guesses. Right, many models of each distribution: the "
+        "certified mu (bar, an upper bound) and the measured mu (full, a lower bound with 95 % confidence), joined "
+        "by a line that contains the true mu. Diamonds are computed for these records; crosses are estimates, not "
+        "bounds. An audit that finds nothing proves nothing. The figure depends on no data set of the preset.",
+        "Left: practices without a certificate are far to the right if they do nothing, take a few steps, or start "
+        "warm on many records; exact and certified systems are at 0 afterwards. Right: Langevin unlearning of ridge "
+        "regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
         "nothing.",
     ),
 )

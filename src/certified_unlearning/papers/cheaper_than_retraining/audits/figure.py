@@ -1,4 +1,4 @@
-"""The figure of the audits: certified at most beside measured at least."""
+"""The figure of the audits: certified upper bounds next to measured lower bounds."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.summaries import Row
 
 Color = str | tuple[float, float, float]
 _HEIGHT_OF_A_ROW = 0.14
-"""The unit is inches."""
+"""The height of a row of the figure, in inches."""
 LABELS = {
     "certified": "certified at most",
     "measured": f"measured at least ({1 - SHOWN:.0%} confidence)",
@@ -30,10 +30,10 @@ LABELS = {
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `table.audit_table`: a panel for audits in one run, and one for those of two laws.
+    """Draw rows of `table.audit_table` in two panels: one for audits in one run, one for audits of two distributions.
 
     Raises:
-        DataError: A system is not known.
+        DataError: A row names an unknown system.
     """
     rows = rows[rows["skipped"] == ""]
     kinds = {kind: rows[rows["kind"] == kind] for kind in (ONE_RUN, TWO_LAWS)}
@@ -55,7 +55,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) -> None:
-    """Draw one row of marks for each audit, from above, with what people do without a certificate set apart."""
+    """Draw one row of marks for each audit, from the top down, and set practices without a certificate apart."""
     for place, (_, row) in enumerate(rows.iterrows()):
         measured, certified = row[f"{name}_measured"], row[name]
         found = "violated" if row["violated"] else "measured"
@@ -77,7 +77,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) 
     axes.yaxis.set_major_formatter(FixedFormatter([_named(row) for _, row in rows.iterrows()]))
     axes.tick_params(axis="y", labelsize="xx-small", length=2)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    # Many models before a removal often tell the laws apart without fail: that mark would dwarf the others.
+    # Many models before a removal often distinguish the distributions without any error: that mark would dwarf the
+    # others.
     shown = [name, f"{name}_measured"] if name == "mu" else [name, f"{name}_measured", f"{name}_before"]
     most = float(np.nanmax([1.0, *rows[shown].to_numpy(dtype=float).ravel()]))
     axes.set_xlim(-0.04 * most, 1.1 * most)

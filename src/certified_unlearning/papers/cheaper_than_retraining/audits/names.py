@@ -1,4 +1,4 @@
-"""Names of what is audited, for people; whatever plans or draws imports these, and nothing heavy."""
+"""Readable names of the audited systems. Code that plans or draws imports this module, which imports nothing heavy."""
 
 from certified_unlearning.papers.cheaper_than_retraining.names import SYSTEMS
 
@@ -10,17 +10,17 @@ UNCERTIFIED = {
     "gradient-ascent": "Gradient ascent on what leaves",
     **{name: SYSTEMS[name] for name in ("lbfgs-warm", "lbfgs-warm-exact", "newton-cholesky-warm")},
 }
-"""What people do, of which nothing is certified."""
+"""Common practices that certify nothing."""
 EXACT = {
     **{name: SYSTEMS[name] for name in ("lbfgs-cold", "newton-cholesky-cold", "sgd", "sisa")},
     "exact-steps": "Exact unlearning, noisy SGD",
 }
-"""What is exact: learning again, as a whole or in part."""
+"""Systems that are exact: they retrain, completely or in part."""
 CERTIFIED = {
     name: SYSTEMS[name]
     for name in ("langevin-full", "langevin-minibatch", "descent-to-delete", "certified-refit", "newton-removal")
 }
-"""What is certified with an epsilon."""
+"""Systems that certify an epsilon."""
 IN_ONE_RUN = {**UNCERTIFIED, **EXACT, **CERTIFIED}
 BY_LAWS = {
     "langevin-ridge": "Langevin, ridge",
@@ -34,4 +34,4 @@ BY_LAWS = {
     "private-descent": "Private learning, descent",
     "private-output": "Private learning, output",
 }
-"""What audits of two laws are of."""
+"""The systems that are audited by two distributions."""

@@ -1,7 +1,7 @@
-"""Audits in one run of the systems that `cost` times, with its constants, and of what people do without a certificate.
+"""Audits in one run of the systems that `cost` times, with its constants, and of common practice without a certificate.
 
-A linear model's weights follow from the scores of a few rows, so every system publishes weights. The last column of
-all rows, canaries included, is ones: the intercept.
+A linear model's weights follow from the scores of a few rows; therefore, every system publishes weights. The last
+column of all rows is ones, for the intercept; canaries have it, too.
 """
 
 from abc import abstractmethod
@@ -38,18 +38,18 @@ _NO_GUARANTEE = Promise("none", "nothing", "nobody", adaptive=False)
 
 
 class Kept(Refit):
-    """scikit-learn's model as it was: nothing is done."""
+    """scikit-learn's model without any change: the request is ignored."""
 
     def forget(self, gone: Indices, left: Remaining) -> None:
         """Do nothing."""
 
     def promise(self) -> Promise:
-        """Return what is guaranteed: nothing."""
+        """Return that nothing is guaranteed."""
         return _NO_GUARANTEE
 
 
 class Steps(NewtonRefit):
-    """A few steps of descent from the weights that there are, each as long as descent allows."""
+    """A few steps of descent from the current weights, each with the largest step size that descent allows."""
 
     def __init__(self, table: Table, sweep: Audits, readings: Readings) -> None:
         super().__init__(table, sweep, readings)
@@ -64,16 +64,16 @@ class Steps(NewtonRefit):
         self._model.coef_ = weights[None]
 
     def promise(self) -> Promise:
-        """Return what is guaranteed: nothing."""
+        """Return that nothing is guaranteed."""
         return _NO_GUARANTEE
 
     @abstractmethod
     def _gradient(self, weights: Array, gone: Indices, left: Remaining) -> Array:
-        """Return what a step follows downwards."""
+        """Return the gradient that a step follows downwards."""
 
 
 class FineTuning(Steps):
-    """Descent on the mean loss of the records that are left."""
+    """Descent on the mean loss of the remaining records."""
 
     def _gradient(self, weights: Array, gone: Indices, left: Remaining) -> Array:
         return _mean_gradient(weights, left.rows, left.labels, len(left.rows)) + weights / self.sweep.strength
@@ -87,13 +87,13 @@ class GradientAscent(Steps):
 
 
 class ExactSteps(Unlearning):
-    """Noisy SGD whose steps are taken again where a removed record decided them."""
+    """Noisy SGD that repeats the steps that a removed record decided."""
 
     def _made(self) -> Any:
         return ExactLogisticRegression(C=self.strength, random_state=self.sweep.seed)
 
     def promise(self) -> Promise:
-        """Return what is guaranteed."""
+        """Return the guarantee."""
         return RETRAINED
 
 
@@ -105,17 +105,19 @@ SYSTEMS: dict[str, Callable[[Table, Any, Readings], System]] = {
     "exact-steps": ExactSteps,
 }
 BY_SCORES = ("sgd", "sisa", "exact-steps", "langevin-minibatch")
-"""Those that end away from the minimiser, where a guesser does better to learn models of its own."""
+"""Systems that end away from the minimiser. For them, the adversary guesses better with models of its own."""
 
 
 @dataclass
 class AuditedSystem:
-    """A system as an audit takes it; every model has noise of its own, which follows from the audit's seed.
+    """A system in the form that an audit needs.
+
+    Every model has its own noise, which follows from the seed of the audit.
 
     Attributes:
-        name: Name of the system.
-        asked: Its constants.
-        seeds: Draws a seed for each model.
+        name: The name of the system.
+        asked: The constants of the system.
+        seeds: A generator that draws a seed for each model.
     """
 
     name: str
@@ -129,11 +131,11 @@ class AuditedSystem:
     certified: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Say whether the claim is a certificate's."""
+        """Set whether the claim is a certificate's."""
         self.certified = self.name in CERTIFIED
 
     def learn(self, X: Array, y: NDArray[Any]) -> tuple[System, Remaining]:
-        """Return the system, fitted, and the records that requests are taken from."""
+        """Return the fitted system and the records from which requests remove."""
         table = Table("canaries", X.copy(), y.copy(), X[:1], y[:1])
         seed = int(self.seeds.integers(2**32))
         system = SYSTEMS[self.name](table, self.asked.model_copy(update={"seed": seed}), Readings())
@@ -150,17 +152,17 @@ class AuditedSystem:
         return model
 
     def published(self, model: tuple[System, Remaining], known: Known) -> Published:
-        """Return weights, and how much they prefer each canary's own label."""
+        """Return the weights, and how much they prefer each canary's own label."""
         weights = _weights(model[0], known.rows.shape[1] - 1)
         return {"coef_": weights[None], "scores": known.labels * (known.rows @ weights)}
 
     def claim(self, model: tuple[System, Remaining]) -> Claim:
-        """Return what the certificate states; of others that they are as learned again."""
+        """Return the certificate's claim; for a system without one, the claim is equality with retraining."""
         system, _ = model
         return Claim.of(system._certificate.stated()) if self.name in CERTIFIED else Claim()  # type: ignore[attr-defined]
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights, or by the scores of models of the guesser's own."""
+        """Return the guess by weights, or by the scores of the adversary's own models."""
         if self.name in BY_SCORES:
             return guess_by_scores(lambda X, y: self._scores(X, y, known), known, rng)
         X, y, _ = known.with_canaries(np.arange(known.members))
@@ -187,9 +189,9 @@ class AuditedSystem:
 
 
 def audited(name: str, n: int, sweep: Audits) -> AuditResult:
-    """Audit a system in one run, beside so many synthetic records.
+    """Audit a system in one run on ``n`` synthetic records.
 
-    Errors are those of the system: it may not run on so few, or so many, records.
+    The errors are those of the system, which may refuse this number of records.
     """
     address = (sweep.seed, "audit", name, n)
     rng = generator(*address, "canaries")
@@ -214,6 +216,6 @@ def _mean_gradient(weights: Array, rows: Array, labels: Array, n: int) -> Array:
 
 
 def _weights(system: System, features: int) -> Array:
-    """Return weights and intercept of a linear model: its scores of the unit vectors, less that of zeros."""
+    """Return the weights and intercept of a linear model: its scores of the unit vectors minus its score of zeros."""
     intercept, *others = system.scores(np.vstack([np.zeros(features), np.eye(features)]))
     return np.append(np.asarray(others) - intercept, intercept)

@@ -1,4 +1,4 @@
-"""The table of the audits, for people."""
+"""The readable table of the audits."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ NAMES = {ONE_RUN: IN_ONE_RUN, TWO_LAWS: BY_LAWS}
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
-    """Return a table for each kind of audit; upper bounds are rounded up, lower ones down."""
+    """Return a table for each kind of audit; upper bounds are rounded up, and lower bounds are rounded down."""
     first = rows.iloc[0]
     facts = (
         f"Lower bounds hold with {1 - first['level']:.0%} confidence each; a verdict is a false alarm with probability "

@@ -8,12 +8,12 @@ from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, Po
 from certified_unlearning.papers.cheaper_than_retraining.sweeps import LEAST_RECORDS, Asked
 
 LEAST_TRIALS = 100
-"""The least number of trials of each law."""
+"""The smallest number of trials for each of the two distributions."""
 _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
 class Audits(Asked):
-    """Audits of every system that `cost` times, in one run each, and of certificates at several epsilons, by laws."""
+    """Audits in one run of every system that `cost` times, and audits of certificates by two distributions."""
 
     uncertified: Distinct[_Size] = Field(
         description="records that stay, of systems without a certificate: a list of distinct whole numbers of at least "

@@ -1,4 +1,4 @@
-"""All audits, as rows."""
+"""The rows of all audits."""
 
 import time
 from collections.abc import Iterator
@@ -33,10 +33,10 @@ _NOTHING = dict.fromkeys(
 
 
 def audit_table(sweep: Audits) -> pd.DataFrame:
-    """Return one row for each audit: those in one run, then those of two laws.
+    """Return one row for each audit: first those in one run, then those of two distributions.
 
     Returns:
-        Rows that follow `experiment.AUDIT_ROWS`; where something was not run, ``skipped`` says why.
+        Rows that follow `experiment.AUDIT_ROWS`; for an audit that was not run, ``skipped`` says why.
     """
     threads = torch.get_num_threads()
     try:
@@ -57,7 +57,7 @@ def audit_table(sweep: Audits) -> pd.DataFrame:
 
 
 def _in_one_run(sweep: Audits) -> Iterator[dict[str, Any]]:
-    """Yield audits of what is not certified at every size, of others at the first size that they run at."""
+    """Yield audits of uncertified systems at every size, and of others at the first size at which they run."""
     for name in UNCERTIFIED:
         for n in sweep.uncertified:
             yield {**_point(ONE_RUN, name, n, 0.0), "d": sweep.features, **_one_run(name, n, sweep)}
@@ -122,7 +122,7 @@ def _point(kind: str, system: str, n: int, target: float) -> dict[str, Any]:
 
 
 def _verdict(found: AuditResult | TwoLawResult | None) -> dict[str, Any]:
-    """Return bounds at `SHOWN` and the verdict of the audit's own level, as flags."""
+    """Return the bounds at the level `SHOWN`, and the verdict at the audit's own level as flags."""
     if found is None:
         return {"violated": False, "has_power": False}
     after, before = found.bound(SHOWN), found.control(SHOWN)

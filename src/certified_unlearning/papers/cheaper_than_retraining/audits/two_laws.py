@@ -1,4 +1,4 @@
-"""Audits of two laws at several epsilons, on records that nearly reach the bounds: how tight is a certificate?"""
+"""Audits by two distributions at several epsilons, on records that nearly reach the bounds: are certificates tight?"""
 
 import warnings
 from collections.abc import Callable
@@ -30,22 +30,29 @@ from certified_unlearning.papers.cheaper_than_retraining.audits.sweep import Aud
 Array = NDArray[np.float64]
 Records = tuple[Array, Array]
 FEATURES = 2
-"""Columns of a row."""
+"""The number of columns of a row."""
 BATCHES = 4
-"""Mini-batches of a pass."""
+"""The number of mini-batches of a pass."""
 RIDGE = 10.0
-"""``alpha / n`` of ridge regression by Langevin unlearning: its ball, ``R = 1 / 11``, costs little then."""
+"""``alpha / n`` of ridge regression by Langevin unlearning.
+
+With this value, its ball of radius ``R = 1 / 11`` costs little.
+"""
 QUIET = 0.01
-"""The share of private learning's noise that its control has: no model was learned before anything was hidden."""
+"""The control's share of the noise of private learning.
+
+Private learning hides the record from the first model on, so no earlier model can be the control.
+"""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """An audit of two laws.
+    """The result of an audit by two distributions.
 
     Attributes:
-        found: Its counts, and the claim.
-        computed: The ``mu`` of these records, where the two laws are Gaussian around known weights; None elsewhere.
+        found: The counts of the audit, and the claim.
+        computed: The exact ``mu`` for these records if the two distributions are Gaussian around known weights, else
+            None.
     """
 
     found: TwoLawResult
@@ -53,20 +60,20 @@ class Measured:
 
     @property
     def estimated(self) -> float:
-        """What the counts come to without a confidence; no bound."""
+        """The ``mu`` that the counts suggest, without a confidence level. It is not a bound."""
         after = self.found.after
-        # By half a model more or less, so that none of all is no infinity.
+        # Half a model is added, so that a share of 0 gives no infinity.
         likely, rare = (after.likely + 0.5) / (after.likely_of + 1), (after.rare + 0.5) / (after.rare_of + 1)
         return float(ndtri(likely) - ndtri(rare))
 
 
 def opposed(n: int, *, along: float, label: float) -> Records:
-    """Return records that are all alike, but the first, which is removed: its gradient lies across theirs.
+    """Return identical records, except for the first one, which is removed; its gradient is partly across theirs.
 
     Args:
-        n: How many.
-        along: The part of the removed row that points as the others do.
-        label: Label of the removed record; that of the others is 1.
+        n: The number of records.
+        along: The component of the removed row in the direction of the others.
+        label: The label of the removed record; the others have label 1.
     """
     rows, labels = np.tile([0.0, 1.0], (n, 1)), np.ones(n)
     rows[0], labels[0] = [np.sqrt(1 - along**2), along], label
@@ -74,10 +81,10 @@ def opposed(n: int, *, along: float, label: float) -> Records:
 
 
 def measured(name: str, target: float, sweep: Audits) -> Measured:
-    """Return the audit of a mechanism with a target; noise follows from the seed."""
+    """Return the audit of a mechanism with a target epsilon; the noise follows from the seed."""
     seed = address(sweep.seed, "audit", name, target) % 2**32
     with warnings.catch_warnings():
-        # The records are made so that few columns count.
+        # The records are made so that only few columns matter.
         warnings.filterwarnings("ignore", "column 1 of X carries", UserWarning)
         return AUDITS[name](target, sweep, seed)
 
@@ -133,7 +140,7 @@ def _certified_ridge(target: float, sweep: Audits, seed: int) -> Measured:
 
 
 def _private(target: float, sweep: Audits, seed: int, *, method: str) -> Measured:
-    """Learn with the record and with its place left empty: what private learning makes indistinguishable."""
+    """Learn with the record and with its place left empty: private learning makes these two indistinguishable."""
     rows, labels = _wrong(sweep)
     planned = PrivateLogisticRegression(
         method=method, epsilon=target, delta=sweep.delta, relation="add-remove", fit_intercept=False,  # type: ignore[arg-type]
@@ -183,13 +190,14 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
     "private-descent": _private_descent,
     "private-output": _private_output,
 }
-"""The audits by the names that rows have."""
+"""The audits by their names in the rows."""
 
 
 def _wrong(sweep: Audits) -> Records:
-    """Return records of which the removed one's label is wrong: its gradient is nearly as long as it can be.
+    """Return records in which the removed record has the wrong label, so that its gradient is nearly the longest.
 
-    Every second one of the others is the opposite of its neighbour, with the other label: the same loss.
+    Every second one of the other records is the negative of the record before it, with the other label, and has the
+    same loss.
     """
     rows, labels = opposed(sweep.records, along=0.49, label=0.0)
     rows[1::2], labels[1::2] = -rows[1::2], 0.0
@@ -201,12 +209,12 @@ def _found(estimator: Any, records: Records, sweep: Audits, seed: int) -> TwoLaw
 
 
 def plan_sigma(model: Any) -> float:
-    """Return the noise of a certified refit."""
+    """Return the noise scale of a certified refit."""
     return float(model._plan.sigma)
 
 
 def model_sigma(model: Any) -> float:
-    """Return the noise of Descent-to-Delete on what it publishes."""
+    """Return the scale of the noise that Descent-to-Delete adds on publication."""
     return float(model._learner.sigma)
 
 
@@ -218,9 +226,12 @@ def _with_secret(
     secret: Callable[[Any], Array],
     sigma: Callable[[Any], float],
 ) -> Measured:
-    """Return the audit, and the ``mu`` of these very records: how far secret weights are from those of another solver.
+    """Return the audit and the exact ``mu``: the distance of the secret weights from another solver's.
 
-    Noise of one deviation is added to both on publication, so the laws are Gaussian, and ``mu`` is a distance.
+    In this distance, the unit is the standard deviation of the noise.
+
+    Both weights get noise of the same standard deviation on publication. Their distributions are then Gaussian, and
+    ``mu`` is their distance in standard deviations.
     """
     model = clone(estimator).set_params(random_state=seed).fit(*records)
     model.unlearn([0])

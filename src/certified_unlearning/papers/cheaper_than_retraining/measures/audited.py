@@ -1,4 +1,4 @@
-"""Measures of the experiment `audit`: what attacks showed beside what is certified."""
+"""Measures of the experiment `audit`: what attacks showed, compared with the certificates."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def audit_violated(
     systems: list[str] | None = None,
     least_n: int = 0,
 ) -> Quantity:
-    """Return the share of audits that were called violated, of some guarantees or systems, from a size on."""
+    """Return the share of audits with the verdict violated, for some guarantees or systems and from a size on."""
     rows = _rows(evidence)
     rows = rows[rows["guarantee"].isin(guarantees or list(rows["guarantee"]))]
     rows = rows[rows["system"].isin(systems or list(rows["system"])) & (rows["n"] >= least_n)]
@@ -29,7 +29,7 @@ def audit_violated(
 
 @measure
 def audit_power(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of exact and certified systems of which one run would have seen that nothing was unlearned."""
+    """Return the share of exact and certified systems whose one-run audit can see that nothing was unlearned."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == ONE_RUN) & (rows["guarantee"] != "none")]
     return Quantity(float(rows["has_power"].mean()), f"{len(rows)} audits")
@@ -37,7 +37,7 @@ def audit_power(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def audit_tightness(evidence: Sequence[Evidence], *, system: str, least_mu: float) -> list[Quantity]:
-    """Return the estimated ``mu``, divided by the certified one, wherever at least so much is certified."""
+    """Return the estimated ``mu`` divided by the certified one, for all certified ``mu`` from ``least_mu`` on."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == TWO_LAWS) & (rows["system"] == system) & (rows["mu"] >= least_mu)]
     if rows.empty:

@@ -1,7 +1,7 @@
-"""Measures of the experiment `cost`: what requests read, took and left, system beside system.
+"""Measures of the experiment `cost` that compare systems: rows read, seconds, accuracy after requests.
 
-Passes and accuracies are the same whenever the same is run; seconds are those of one machine, and claims of them leave
-wide margins. Where nothing else is stated, the rows are synthetic ones of the first kind.
+Passes and accuracies are the same in every run of the same code. Seconds are those of one machine, and claims about
+them leave wide margins. Unless stated otherwise, the rows are synthetic rows of the first kind.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 def cost_passes(
     evidence: Sequence[Evidence], *, system: str, least_n: int, records: list[int] | None = None
 ) -> list[Quantity]:
-    """Return passes of a request of a system, at every size from the least one on."""
+    """Return the passes of a request to a system, at every size from the smallest one on."""
     own = _of(_rows(evidence), system)
     own = own[(own["n"] >= least_n) & (own["records"].isin(records or list(own["records"])))]
     return _quantities(own, own["passes"])
@@ -34,7 +34,7 @@ def cost_quotients(
     least_n: int,
     records: list[int] | None = None,
 ) -> list[Quantity]:
-    """Return a quantity of one system, divided by that of another, where both were run, from the least size on."""
+    """Return a quantity of one system divided by that of another, at every size at which both were run."""
     rows = _rows(evidence)
     point = ["data", "n", "records"]
     both = _of(rows, above).merge(_of(rows, below), on=point, suffixes=("_above", "_below"))
@@ -44,7 +44,7 @@ def cost_quotients(
 
 @measure
 def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str, least_n: int) -> list[Quantity]:
-    """Return by how much a system is less accurate than another after the last request."""
+    """Return how much less accurate a system is than another one after the last request."""
     rows = _rows(evidence)
     both = _of(rows, beside).merge(_of(rows, system), on=["data", "n", "records"], suffixes=("_beside", ""))
     both = both[both["n"] >= least_n]
@@ -53,7 +53,7 @@ def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str
 
 @measure
 def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> Quantity:
-    """Return rows that a request reads at the largest size, divided by those at the least size at which it was run."""
+    """Return the rows that a request reads at the largest size, divided by those at the smallest size of the system."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n")
     if own["n"].nunique() < 2:
@@ -64,14 +64,14 @@ def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, recor
 
 @measure
 def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
-    """Return the share of requests, at the largest size, after which the model was another."""
+    """Return the share of requests at the largest size after which the model had changed."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n").tail(1)
     return _quantities(own, own["requests_that_moved"] / own["rounds"])
 
 
 def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
-    """Return the rows on the first kind of synthetic data that were run."""
+    """Return the rows of systems that were run on the first kind of synthetic data."""
     table = table_of(evidence, "cost")
     made = table[table["data"].isin(SPECTRA) & table["seconds"].notna()]
     if made.empty:

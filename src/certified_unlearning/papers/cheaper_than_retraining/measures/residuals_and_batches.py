@@ -1,4 +1,4 @@
-"""Measures of formulas: what certified residuals and mini-batches are worth, by the project's accountants."""
+"""Measures of formulas for certified residuals and mini-batches, by the project's accountants."""
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
@@ -11,14 +11,14 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 
 @sweep("releases = {releases}")
 def cost_residual_mu(*, residual: float, sigma: float, strong_convexity: float, releases: int) -> float:
-    """Return mu of so many releases together whose gradients are within a residual."""
+    """Return the mu of ``releases`` releases together, each with a gradient norm of at most ``residual``."""
     mu = mu_of(residual, strong_convexity=strong_convexity, sigma=sigma)
     return mu_of_all(mu, releases)
 
 
 @measure
 def cost_residual_epsilon(*, residual: float, sigma: float, strong_convexity: float, delta: float) -> float:
-    """Return epsilon of one release whose gradient is within a residual."""
+    """Return the epsilon of one release with a gradient norm of at most ``residual``."""
     return epsilon_from_mu(mu_of(residual, strong_convexity=strong_convexity, sigma=sigma), delta)
 
 
@@ -26,7 +26,7 @@ def cost_residual_epsilon(*, residual: float, sigma: float, strong_convexity: fl
 def cost_least_steps(
     *, n: int, batch_size: int, epochs: int, sigma: float, strength: float, records: int, epsilon: float, delta: float
 ) -> float:
-    """Return the least steps of a request on cyclic mini-batches, its records in the worst places; zero-out."""
+    """Return the fewest steps of a request on cyclic mini-batches with its records in the worst places (zero-out)."""
     regulariser, cycle = 1 / strength, Cycle(n // batch_size, batch_size)
     smoothness = 1 / 4 + regulariser
     problem = Problem(batch_size, regulariser, smoothness, 1.0, 1 / smoothness, "zero-out")

@@ -1,6 +1,6 @@
-"""Measures of the experiment `wide`: bounds against what they bound, and passes of a request beside those of a refit.
+"""Measures of the experiment `wide`: quantities compared with their bounds, and passes of a request and of a refit.
 
-None of them is of seconds: passes and distances are the same whenever the same is run, on a busy machine, too.
+No measure is about seconds. Passes and distances are the same in every run of the same code, even on a busy machine.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _POINT = ["rows", "n", "d", "classes", "strength"]
 def wide_share(
     evidence: Sequence[Evidence], *, share: Share, system: str = "certified", least_n: int = 1
 ) -> list[Quantity]:
-    """Return what the gradient, or the distance to the minimiser, is of what is certified, table by table."""
+    """Return the gradient, or the distance to the minimiser, divided by its certified bound, for each table."""
     own = _of(evidence, system, least_n)
     return _quantities(own, own[share])
 
@@ -30,7 +30,7 @@ def wide_share(
 def wide_passes(
     evidence: Sequence[Evidence], *, beside: str, most_classes: int, least_classes: int = 2, rows: str = "embeddings"
 ) -> list[Quantity]:
-    """Return passes of a request, divided by those of a refit by another model, table by table."""
+    """Return the passes of a request divided by those of a refit by another model, for each table."""
     both = _of(evidence, "certified").merge(_of(evidence, beside), on=_POINT, suffixes=("", "_beside"))
     both = both[both["classes"].between(least_classes, most_classes) & (both["rows"] == rows)]
     return _quantities(both, both["passes"] / both["passes_beside"])
@@ -38,7 +38,7 @@ def wide_passes(
 
 @measure
 def wide_lost_accuracy(evidence: Sequence[Evidence], *, beside: str) -> list[Quantity]:
-    """Return by how much the certified model is less accurate than another after the last request."""
+    """Return how much less accurate the certified model is than another one after the last request."""
     both = _of(evidence, "certified").merge(_of(evidence, beside), on=_POINT, suffixes=("", "_beside"))
     return _quantities(both, both["accuracy_beside"] - both["accuracy"])
 

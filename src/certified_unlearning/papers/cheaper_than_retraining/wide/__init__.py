@@ -1,1 +1,1 @@
-"""Experiment ``wide``: requests on rows as of embeddings and of texts, beside scikit-learn's refits."""
+"""The experiment ``wide``: requests on rows like embeddings and texts, compared with scikit-learn's refits."""

@@ -1,4 +1,4 @@
-"""The experiment ``wide``, declared; what it runs is imported when it is run."""
+"""The declaration of the experiment ``wide``; the code that it runs is imported only when it runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -24,13 +24,16 @@ WIDE_ROWS = pa.schema(
         *columns("text", "origin", "machine", "code_version"),
     ]
 )
-"""One row for each table and model; ``answers`` are those of the model, a request or scikit-learn's refit.
+"""The columns of the table, which has one row for each table and model.
 
-``seconds`` is the mean over answers, the certificate included, ``passes`` rows read over rows that are left, the mean,
-too. ``answers_that_moved`` counts those after which any weight was another. ``distance_share`` is how far the weights
-without noise are from the minimiser after the last request, over the certified distance; empty where no solver came
-near enough to the minimiser to say. ``gradient_share`` is the largest norm of the gradient at the secret weights over
-its certified bound, of all requests. ``memory_bytes`` is the most that fitting took at once besides ``data_bytes``.
+``answers`` counts the model's answers: requests, or scikit-learn's refits.
+
+``seconds`` is the mean over answers, including the certificate. ``passes`` is the number of rows read divided by the
+number of remaining rows, also the mean over answers. ``answers_that_moved`` counts the answers after which any weight
+had changed. ``distance_share`` is the distance of the weights without noise from the minimiser after the last request,
+divided by the certified distance. It is empty if no solver came near enough to the minimiser. ``gradient_share`` is the
+largest norm of the gradient at the secret weights, divided by its certified bound, over all requests. ``memory_bytes``
+is the largest amount of memory during fitting, without ``data_bytes``.
 """
 
 
@@ -53,14 +56,15 @@ WIDE = Experiment(
     draw=f"{_HERE}.figure:draw",
     page=f"{_HERE}.page:page",
     caption=Caption(
-        "Hundreds of features, several classes, sparse text: requests beside scikit-learn’s refits",
-        "Left: mean seconds of a request, its certificate included, with a line to the longest; for scikit-learn, of "
-        "a refit on what is left. Right: how far the weights without noise are from the exact minimiser after the "
-        "last request, over the distance that is certified. Nothing is certified by scikit-learn. Its warm refit at "
-        "its own tolerance makes no iteration among many records: it removes nothing. The rows are made, with norm "
-        "1: float32 like embeddings, the k-th variance 1/k, or sparse like TF-IDF. Timings are those of the machine "
-        "that is named. The figure depends on no data set of the preset.",
-        "Two panels with a row for each table and four marks in each. Left: requests lie left of refits where there "
-        "are two classes. Right: requests lie left of 1, refits at scikit-learn’s own tolerance far to the right.",
+        "Hundreds of features, several classes, sparse text: requests compared with scikit-learn’s refits",
+        "Left: mean seconds of a request, including its certificate, with a line to the longest one; for "
+        "scikit-learn, mean seconds of a refit on the remaining records. Right: the distance of the weights without "
+        "noise from the exact minimiser after the last request, divided by the certified distance. scikit-learn "
+        "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it "
+        "removes nothing. The rows are made for this figure, with norm 1: float32 like embeddings with the k-th "
+        "variance 1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure depends on no data "
+        "set of the preset.",
+        "Two panels with a row for each table and four marks in each row. Left: with two classes, requests are left "
+        "of refits. Right: requests are left of 1, and refits at scikit-learn’s own tolerance are far to the right.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The figure of wide rows: seconds of a request, and how far from the minimiser it ends, table by table."""
+"""The figure of wide rows: seconds of a request, and its final distance from the minimiser, for each table."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -11,14 +11,14 @@ from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, c
 from certified_unlearning.text import counted
 
 HEIGHT_OF_A_TABLE = 0.38
-"""Inches."""
+"""The height of a table in the figure, in inches."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.wide_table`: a line of the page for each table, a mark for each model.
+    """Draw rows of `measured.wide_table`: one line of the figure for each table, and one mark for each model.
 
     Raises:
-        DataError: A model is not known.
+        DataError: A row names an unknown model.
     """
     shared.require_lines(rows["system"], SYSTEMS, "the rows of wide hold")
     titles = rows.apply(title_of, axis=1)
@@ -42,7 +42,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.decades(distance, "x")
         seconds.set_ylim(-len(places) + 0.5, 0.5)
         seconds.yaxis.set_major_locator(FixedLocator(list(places.values())))
-        # In two lines, so that the panels have room.
+        # The name is on two lines, so that the panels have room.
         seconds.yaxis.set_major_formatter(FixedFormatter([title.replace(" as of", "\nas of") for title in places]))
         seconds.tick_params(axis="y", labelsize="x-small")
         seconds.set_xlabel("Seconds of a request")

@@ -1,9 +1,10 @@
-"""Requests on wide rows beside scikit-learn's refits: what they take, what they read, and how far bounds are from it.
+"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and distances from the bounds.
 
-All models answer the same requests. After some of them scikit-learn refits on what is left: from zero, from its old
-weights at its own tolerance, and from its old weights at a tolerance with which they move. What is certified is checked
-against the secret state: the gradient over the remaining records, evaluated here by other code, beside its bound; and
-at the end the distance to the minimiser that scikit-learn's most exact solver finds, beside the certified one.
+All models answer the same requests. After some of them, scikit-learn refits on the remaining records: from zero, from
+its old weights at its own tolerance, and from its old weights at a tolerance at which they move. The certificates are
+checked against the secret state. Separate code evaluates the gradient over the remaining records, which is compared
+with its bound. At the end, the distance to the minimiser of scikit-learn's most exact solver is compared with the
+certified one.
 """
 
 import functools
@@ -36,18 +37,18 @@ Array = NDArray[np.float64]
 Clock = Callable[[], float]
 MOST_ITERATIONS = 1000
 FINEST = 1e-12
-"""The tolerance of the minimiser that distances are measured to."""
+"""The tolerance of the minimiser to which distances are measured."""
 NEAR = 0.02
-"""What of the certified distance the minimiser itself may be off by, by its own gradient."""
+"""The largest error of the minimiser by its own gradient, as a share of the certified distance."""
 _ROWS_AT_ONCE = 4096
 
 
 def wide_table(sweep: Wide, clock: Clock = time.perf_counter) -> pd.DataFrame:
-    """Return what requests take on every table: one row for each table and model.
+    """Return the cost of requests on every table: one row for each table and model.
 
     Args:
-        sweep: The tables, and what is asked for.
-        clock: What seconds are counted by.
+        sweep: The tables and the constants of the models.
+        clock: The clock that measures seconds.
 
     Returns:
         Rows that follow `experiment.WIDE_ROWS`.
@@ -73,7 +74,7 @@ def wide_table(sweep: Wide, clock: Clock = time.perf_counter) -> pd.DataFrame:
 
 @dataclass
 class _Model:
-    """A model, and what was seen of its answers: seconds, passes, whether its weights moved."""
+    """A model and the observations of its answers: seconds, passes, and whether its weights moved."""
 
     model: Any
     fit_seconds: float
@@ -91,10 +92,11 @@ def measured(
 
     Args:
         table: The table.
-        sweep: What is asked for.
-        readings: Counts the rows that are read.
-        clock: What seconds are counted by.
-        again: Whether memory and distances are known from another run: they come out again, and take long.
+        sweep: The constants of the models.
+        readings: A count of the rows that are read.
+        clock: The clock that measures seconds.
+        again: Whether memory and distances are known from an earlier run. They would be the same, and take long to
+            measure.
     """
     data = made(table, seed=sweep.seed)
     exact = data.rows.astype(np.float64)
@@ -159,7 +161,7 @@ def measured(
             "passes": float(np.mean(each.passes)),
             "fit_passes": each.fit_passes,
             "accuracy": accuracy[name],
-            # The minimiser is that of softmax regression, and so none of models of each class against the rest.
+            # The minimiser is that of softmax regression, so it serves no models of one class against the rest.
             "distance_share": _distance(weights_of.get(name), minimiser, certified),
             "gradient_share": max(shares[name]) if name in shares else None,
             "seconds": float(np.mean(each.seconds)),
@@ -182,7 +184,7 @@ def _answer(
     before = model.model.coef_.copy()
     readings.take()
     with warnings.catch_warnings():
-        # Rows are float32, and a fine tolerance may be out of reach: it stops where it cannot get on.
+        # Rows are float32, so a fine tolerance may be out of reach: the solver stops when it cannot improve.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.seconds.append(_seconds(action, clock))
     model.passes.append(readings.take() / n)
@@ -206,7 +208,7 @@ def _seconds(action: Callable[[], object], clock: Clock) -> float:
 
 
 def _memory(model: Any, rows: Any, labels: NDArray[np.int64]) -> int:
-    """Return the most bytes that arrays and objects take while a model of these parameters is fitted, besides rows."""
+    """Return the largest amount of memory while a model of these parameters is fitted, in bytes, without the rows."""
     again = type(model)(**model.get_params())
     tracemalloc.start()
     try:
@@ -217,14 +219,14 @@ def _memory(model: Any, rows: Any, labels: NDArray[np.int64]) -> int:
 
 
 def _secret(model: CertifiedLogisticRegression) -> tuple[Array, float]:
-    """Return the weights without noise, and the certified bound on the gradient's norm there."""
+    """Return the weights without noise, and the certified bound on the gradient's norm at these weights."""
     return model._model.weights, model._model.residual
 
 
 def _gradient(
     table: WideTable, data: Records, left: NDArray[np.bool_], weights: Array, *, one_vs_rest: bool = False
 ) -> Array:
-    """Return the gradient over the records that are left, divided by the number at the start; class by class."""
+    """Return the gradient over the remaining records, divided by the number at the start, one row for each class."""
     several = table.classes > 2
     by_class = weights.reshape(table.classes if several else 1, -1)
     total = by_class / table.strength
@@ -243,9 +245,9 @@ def _gradient(
 
 
 def _minimiser(model: LogisticRegression, rows: Any, labels: NDArray[np.int64]) -> Array:
-    """Return weights as near to the minimiser as scikit-learn gets, from a model's own."""
+    """Return weights as near to the minimiser as scikit-learn gets, starting from a model's own weights."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # At this tolerance the loss no longer tells two weights apart.
+        warnings.simplefilter("ignore")  # At this tolerance, the loss no longer distinguishes two weights.
         finest = model.set_params(solver="newton-cg", tol=FINEST).fit(rows, labels)
     return np.asarray(finest.coef_, np.float64).ravel()
 

@@ -1,4 +1,4 @@
-"""Names of models and of tables of wide rows, for people."""
+"""Readable names of the models and tables of wide rows."""
 
 from certified_unlearning.reproduction.summaries import Row
 
@@ -9,12 +9,12 @@ SYSTEMS = {
     "lbfgs-warm": "scikit-learn warm",
     "lbfgs-warm-moving": "scikit-learn warm, finer",
 }
-"""The systems by the names that rows have, in the order in which they are shown."""
+"""The systems by their names in the rows, in the order of display."""
 KINDS = {"embeddings": "as of embeddings", "words": "as of TF-IDF, sparse"}
 
 
 def title_of(row: Row) -> str:
-    """Return what a table of wide rows is called: ``20,000 x 768 as of embeddings, 2 classes, C n = 100``."""
+    """Return the title of a table of wide rows: ``20,000 x 768 as of embeddings, 2 classes, C n = 100``."""
     rows = f"{row['n']:,} x {row['d']:,} {KINDS.get(str(row['rows']), str(row['rows']))}"
     strength = "C = 1" if row["strength"] == row["n"] else f"C n = {row['strength']:g}"
     return f"{rows}, {row['classes']} classes, {strength}"

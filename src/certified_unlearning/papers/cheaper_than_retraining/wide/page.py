@@ -1,4 +1,4 @@
-"""The table of wide rows, for people."""
+"""The readable table of wide rows."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
 
 
 def name_of(row: Row) -> str:
-    """Return what a model is called: with its tolerance, and that it moves nothing where it moves nothing."""
+    """Return the name of a model with its tolerance, and whether the model never moves its weights."""
     name = SYSTEMS.get(str(row["system"]), str(row["system"]))
     if pd.notna(row["tolerance"]):
         name += f", tolerance {row['tolerance']:g}"

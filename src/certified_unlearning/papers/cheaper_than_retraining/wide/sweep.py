@@ -12,7 +12,7 @@ Kind = Literal["embeddings", "words"]
 
 
 class WideTable(BaseModel):
-    """One table of wide rows, and the refit that it is compared on."""
+    """One table of wide rows, and the refit with which it is compared."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -28,8 +28,8 @@ class WideTable(BaseModel):
         description="C n, scikit-learn's C times the number of records, above 0; the number of records for C = 1"
     )
     tolerance: PositiveFloat = Field(
-        description="of the warm-started refit that is meant to move, above 0: the largest of 1e-4, 1e-6 and 1e-8 with "
-        "which it ends within three times the certified distance of the minimiser, or 1e-6 where none does"
+        description="tolerance of the warm-started refit that must move, above 0: the largest of 1e-4, 1e-6, 1e-8 with "
+        "which it ends within three times the certified distance of the minimiser, or 1e-6 if none does"
     )
 
     one_vs_rest: bool = Field(
@@ -40,26 +40,26 @@ class WideTable(BaseModel):
 
     @property
     def name(self) -> str:
-        """What figures and messages call it."""
+        """The name of the table in figures and messages."""
         return f"{self.n:,} x {self.features:,}, {self.classes} classes, C n = {self.strength:g}"
 
 
 class Wide(Sweep):
-    """What a request costs on wide rows: tables, requests, and what is asked for."""
+    """The sweep of the experiment ``wide``: tables, requests, and the constants of the models."""
 
     tables: list[WideTable] = Field(description="tables of wide rows, a list of distinct ones", min_length=1)
     records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
     requests: PositiveInt = Field(description="requests to each model, a whole number, at least 1")
     refits_every: PositiveInt = Field(
-        description="scikit-learn refits after each so-many-th request, a whole number from 1 to the number of requests"
+        description="requests between two refits of scikit-learn, a whole number from 1 to the number of requests"
     )
     epsilon: PositiveFloat = Field(description="the target, a number above 0")
-    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="the delta of the target, strictly between 0 and 1")
     threads: PositiveInt = Field(description="CPU threads of all models, a whole number, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return what is wrong with the values together."""
+        """Return the error of values that do not fit together, or None."""
         points = [(each.rows, each.name) for each in self.tables]
         if len(set(points)) < len(points):
             return "tables contains the same table twice"

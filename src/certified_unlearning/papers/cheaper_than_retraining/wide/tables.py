@@ -1,4 +1,4 @@
-"""Wide rows to measure on: as of embeddings, dense and float32, and as of TF-IDF, sparse."""
+"""Wide rows for measurements: dense float32 rows like embeddings, and sparse rows like TF-IDF."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from certified_unlearning.papers.cheaper_than_retraining.wide.sweep import WideT
 
 TEST_RECORDS = 5000
 WORDS_OF_A_TEXT = 65
-"""Words that a text is drawn from; some come twice."""
+"""The number of words drawn for a text; some words are drawn twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +21,10 @@ class Records:
     """Records of several classes.
 
     Attributes:
-        rows: Shape ``(n, d)``, of norm 1: a float32 array, or a CSR matrix.
-        labels: 0, 1, ..., shape ``(n,)``.
-        test_rows: Others of the same law.
-        test_labels: Their labels.
+        rows: The rows, shape ``(n, d)``, of norm 1: a float32 array, or a CSR matrix.
+        labels: The labels 0, 1, ..., shape ``(n,)``.
+        test_rows: Test rows of the same distribution.
+        test_labels: The labels of the test rows.
     """
 
     rows: Any
@@ -34,9 +34,9 @@ class Records:
 
 
 def made(table: WideTable, *, seed: int) -> Records:
-    """Return a table's records; the same for the same arguments.
+    """Return the records of a table; the same arguments give the same records.
 
-    A record's label is the class whose direction has the largest score, noise added to every score.
+    A record's label is the class whose direction has the largest score, after noise is added to every score.
     """
     draw = np.random.default_rng([seed, table.n, table.features, table.classes])
     n = table.n + TEST_RECORDS
@@ -48,7 +48,7 @@ def made(table: WideTable, *, seed: int) -> Records:
 
 
 def _embeddings(draw: np.random.Generator, n: int, features: int) -> NDArray[np.float32]:
-    """Return rows whose variances fall as ``1 / k`` in directions that no column shows."""
+    """Return rows whose variances fall as ``1 / k`` along directions that are not those of the columns."""
     rows = draw.standard_normal((n, features), dtype=np.float32)
     rows /= np.sqrt(np.arange(1, features + 1, dtype=np.float32))
     rows = rows @ np.linalg.qr(draw.standard_normal((features, features)))[0].astype(np.float32)
@@ -57,7 +57,7 @@ def _embeddings(draw: np.random.Generator, n: int, features: int) -> NDArray[np.
 
 
 def _texts(draw: np.random.Generator, n: int, features: int) -> csr_array:
-    """Return rows of words that are as frequent as ``1 / rank``, weighted by the logarithm of how rare they are."""
+    """Return rows of words with frequencies as ``1 / rank``, weighted by the log of the inverse document frequency."""
     frequency = 1 / np.arange(1, features + 1)
     frequency /= frequency.sum()
     words = np.searchsorted(np.cumsum(frequency)[:-1], draw.random((n, WORDS_OF_A_TEXT)))
@@ -65,6 +65,6 @@ def _texts(draw: np.random.Generator, n: int, features: int) -> csr_array:
         (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, WORDS_OF_A_TEXT)), shape=(n, features)
     )
     counts.sum_duplicates()
-    rare = 1 - np.log(1 - (1 - frequency) ** WORDS_OF_A_TEXT)  # Of how many texts a word is in, expected.
+    rare = 1 - np.log(1 - (1 - frequency) ** WORDS_OF_A_TEXT)  # The expected number of texts that contain a word.
     counts.data *= rare[counts.indices]
     return csr_array(normalize(counts))

@@ -1,6 +1,6 @@
-"""Measures of Theorem 4.5, and of what the text after Theorem 5.1 says of small requests, by accounting.
+"""Measures, by accounting, of Theorem 4.5 and of the text after Theorem 5.1 on small requests.
 
-Settings as in `deletion_guarantees`; exact values are those of linear losses of one coordinate.
+The settings are those of `deletion_guarantees`; exact values are those of linear losses of one coordinate.
 """
 
 import math
@@ -27,20 +27,20 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 
 @sweep("alpha = {alpha:g}, advantage = {advantage:g}")
 def advantage_at_equation_11(*, alpha: float, advantage: float) -> float:
-    """Return what Theorem 4.1 allows the epsilon of Eq. 11, over the square of the advantage that it was made from."""
+    """Return the advantage that Theorem 4.1 allows for Eq. 11's epsilon, divided by the square of ``advantage``."""
     return largest_advantage(necessary_epsilon(advantage, alpha=alpha), alpha=alpha) / advantage**2
 
 
 @sweep("epsilon_dp = {epsilon_dp:g}")
 def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float) -> float:
-    """Return how small a deletion bound can be under the requester of Theorem 4.5's proof, divided by Eq. 11.
+    """Return the smallest deletion bound under the requester of Theorem 4.5's proof, divided by Eq. 11.
 
-    The requester writes one record, by the sign of the learned model. The bound is that of the sign of the model after
-    the deletion: the two hypotheses are mirror images, so that no reference is nearer to both than a fair coin.
+    The requester writes one record, by the sign of the learned model. The deletion bound is that of the sign of the
+    model after the deletion. The two hypotheses are mirror images, so no reference is nearer to both than a fair coin.
     """
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     problem, sigma, alpha = plan.problem, plan.sigma, plan.alpha
-    # The steps are those of the setting: only the noise follows epsilon_dp.
+    # The steps are those of the setting; only the noise follows epsilon_dp.
     learning = setting_plan(setting).learning_steps
     deletion = setting_plan(setting, certify_risk=False).deletion_steps
     found = encode_then_delete_advantage(
@@ -49,7 +49,7 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
     certain = math.log((1 + found) / 2), math.log((1 - found) / 2)
     bound = bernoulli_divergence(*certain, -math.log(2), -math.log(2), alpha=alpha)
     of_learning = gaussian_advantage(exact_divergence(plan, 0, learning), alpha=alpha)
-    # A call on data that differ in one record, from the same model.
+    # The call is on data that differ in one record, from the same model.
     gap = problem.sensitivity(1) / problem.strong_convexity * (1 - kept_after(problem, deletion))
     variance = inverse_lsi(problem, sigma=sigma, steps=deletion, start=0.0)
     of_deletion = gaussian_advantage(alpha * gap**2 / (2 * variance), alpha=alpha)
@@ -58,13 +58,13 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
 
 @sweep("Adv(Test) = {advantage:g}")
 def requester_over_product(*, advantage: float, payload: Literal["published", "other"]) -> float:
-    """Return the requester's advantage over the product of the tests', for a deletion that reads the model before it.
+    """Return the requester's advantage divided by the product of the tests', for a deletion that reads the old model.
 
     Learning publishes the bit of record n, right with probability ``(1 + a) / 2``. A call that replaces another record
-    returns its input ``theta``. The one that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, with
-    ``y`` the bit of record 1: the test of its answer has the advantage 1 / 2, whatever ``theta``. The requester of the
-    proof writes the published bit over record 1. With the other bit an answer of 1 may stand for either record, so the
-    advantage is that of the test or of its opposite.
+    returns its input ``theta``. The call that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, where
+    ``y`` is the bit of record 1. The test of its answer has the advantage 1 / 2, whatever ``theta`` is. The requester
+    of the proof writes the published bit over record 1. With the other bit, an answer of 1 may come from either record,
+    so the advantage is that of the test or of its negation.
     """
 
     def says_1(published: int) -> float:
@@ -79,13 +79,16 @@ def requester_over_product(*, advantage: float, payload: Literal["published", "o
 
 @sweep("{setting}")
 def steps_beyond_privacy(*, setting: Setting) -> Quantity:
-    """Return how many more deletion steps Eq. 17 asks for than privacy, at the largest ``r`` that the text names."""
+    """Return how many more deletion steps Eq. 17 requires than privacy, at the largest ``r`` that the text names."""
     return _steps_beyond_privacy(setting, share=1.0)
 
 
 @measure
 def steps_beyond_privacy_where_enough(*, setting: Setting) -> Quantity:
-    """Return the same for ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``."""
+    """Return the excess steps of Eq. 17 under the corrected conditions.
+
+    They are ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``.
+    """
     plan = setting_plan(setting)
     condition = plan.problem.smoothness / plan.problem.strong_convexity
     return _steps_beyond_privacy(setting, share=1 / 8, epsilon_dd=SETTINGS[setting]["epsilon_dp"] / (5 * condition))
@@ -102,9 +105,9 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
 
 @sweep("{setting}, epsilon_dd = epsilon_dp / {ratio:g}")
 def linear_risk_at_privacy_steps(*, setting: Setting, ratio: float) -> float:
-    """Return the excess risk of linear losses with deletion steps for privacy alone, over what Theorem 5.1 certifies.
+    """Return the excess risk of linear losses with deletion steps for privacy alone, divided by the certified risk.
 
-    Every one of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as they can be moved, all one way.
+    Each of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as possible, all in the same direction.
     """
     values = SETTINGS[setting]
     values = values | {"epsilon_dd": values["epsilon_dp"] / ratio}

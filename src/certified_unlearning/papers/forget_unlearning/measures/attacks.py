@@ -20,7 +20,7 @@ Row = dict[str, Any]
 def attack_advantage(
     evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[MechanismName]
 ) -> list[Quantity]:
-    """Return the measured advantage of an attack, one for each mechanism."""
+    """Return the measured advantage of an attack, one value for each mechanism."""
     return [_advantage(_cell(evidence, attack, each), 0.0, len(mechanisms)) for each in mechanisms]
 
 
@@ -28,14 +28,14 @@ def attack_advantage(
 def advantage_over_promise(
     evidence: Sequence[Evidence], *, attack: Attack, mechanisms: list[MechanismName]
 ) -> list[Quantity]:
-    """Return by how much an attack's measured advantage exceeds what the published certificate promises."""
+    """Return the measured advantage of an attack minus the advantage that the published certificate promises."""
     cells = [_cell(evidence, attack, each) for each in mechanisms]
     return [_advantage(cell, cell["promised"], len(mechanisms)) for cell in cells]
 
 
 @measure
 def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: MechanismName) -> list[Quantity]:
-    """Return the lower confidence bound of every attack on a mechanism, less the bound that holds."""
+    """Return the lower confidence bound of every attack on a mechanism, minus the valid bound."""
     attacks = table_of(evidence, "deletion")
     cells = _rows(attacks[attacks["mechanism"] == mechanism])
     return [
@@ -46,7 +46,7 @@ def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: Mech
 
 @measure
 def risk_over_certified(evidence: Sequence[Evidence], *, requester: Literal["fixed", "adaptive"]) -> list[Quantity]:
-    """Return the mean excess risk of every model of a stream, divided by what Theorem 5.1 certifies."""
+    """Return the mean excess risk of every model of a stream, divided by the risk that Theorem 5.1 certifies."""
     risks = table_of(evidence, "risk")
     rows = _rows(risks[risks["requester"] == requester])
     return [

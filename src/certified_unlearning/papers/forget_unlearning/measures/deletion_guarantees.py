@@ -1,7 +1,7 @@
-"""Measures of *Forget Unlearning* by accounting: what its formulas give in two settings, and what is exactly true.
+"""Measures of *Forget Unlearning* by accounting: its formulas in two settings, compared with exact values.
 
-The settings are the specification's: `C1`, small and round; `C2`, of MNIST's size. Exact values are those of linear
-losses, which keep to every assumption of the convex theorems. They need no results.
+The settings are `C1`, which is small and round, and `C2`, which has the size of MNIST. Exact values are those of linear
+losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.
 """
 
 import math
@@ -48,7 +48,7 @@ SETTINGS: dict[Setting, dict[str, Any]] = {
 
 
 def setting_plan(setting: Setting, **changed: Any) -> DeletionPlan:
-    """Return Theorem 5.1's plan in a setting, with some of its values changed."""
+    """Return Theorem 5.1's plan in a setting, with the given values changed."""
     return plan_deletion(**{**SETTINGS[setting], **changed})
 
 
@@ -60,7 +60,7 @@ def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = mat
 
 @measure
 def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
-    """Return how the deletion steps for privacy change with ten times the records of a request, n, and d."""
+    """Return how the deletion steps for privacy change if the records of a request, n, or d are ten times as large."""
     steps = setting_plan(setting, certify_risk=False).deletion_steps
     return {
         f"ten times {name}": setting_plan(
@@ -73,7 +73,7 @@ def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
 
 @measure
 def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]) -> Quantity:
-    """Return the exact divergence, divided by what the plan certifies: for a present record, or for a deleted one."""
+    """Return the exact divergence divided by the certified one, for a present or for a deleted record."""
     plan = setting_plan(setting, certify_risk=False)
     present = budget == "epsilon_dp"
     exact = exact_divergence(plan, 0 if present else plan.deletion_steps)
@@ -82,13 +82,13 @@ def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "eps
 
 @sweep("{setting}")
 def deletion_saving(*, setting: Setting) -> float:
-    """Return the gradients of single records saved over retraining at every request, with the risk certified."""
+    """Return the single-record gradients that every request saves against retraining, with the risk certified."""
     return setting_plan(setting).gradients_saved
 
 
 @measure
 def divergence_over_figure_1(*, setting: Setting) -> Quantity:
-    """Return the exact divergence after learning for ever over the asymptote ``q L^2 / (lambda n^2 sigma^2)``."""
+    """Return the exact divergence in the limit of learning, divided by ``q L^2 / (lambda n^2 sigma^2)`` of Fig. 1."""
     plan = setting_plan(setting)
     problem = plan.problem
     printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
@@ -104,13 +104,13 @@ def lead_in_table_1(*, n: int, dimension: int, epsilon: float, request: int) -> 
 
 @sweep("epsilon = {epsilon:g}")
 def counting_limit(*, epsilon: float) -> float:
-    """Return the largest advantage over infinitely many releases of Theorem 3.2's construction as printed."""
+    """Return the largest advantage over infinitely many releases of the construction that Theorem 3.2 prints."""
     return counting_limits(epsilon).most
 
 
 @measure
 def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
-    """Return what Remark G.8's printed noise multiplier achieves, by its own Theorem G.7, where it aims at epsilon."""
+    """Return the epsilon of Remark G.8's printed noise multiplier by Theorem G.7, which should be ``epsilon``."""
     printed = least_noise_multiplier(epsilon, delta, steps=steps) / 2
     order = 1 - 2 * math.log(delta) / epsilon
     return Quantity(2 * order * steps / printed**2 - math.log(delta) / (order - 1), "epsilon achieved")
@@ -118,7 +118,7 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
-    """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
+    """Return the change of encode-then-delete's exact advantage with the deletion steps, and then with epsilon_dp."""
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,
@@ -129,7 +129,7 @@ def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> fl
     )
 
 
-# --- Losses that are not convex, and clipping -------------------------------------------------------------------------
+# --- Non-convex losses, and clipping ----------------------------------------------------------------------------------
 
 
 def _bounded(smoothness: float = 1.5, dimension: int = 20) -> BoundedProblem:
@@ -138,7 +138,7 @@ def _bounded(smoothness: float = 1.5, dimension: int = 20) -> BoundedProblem:
 
 @measure
 def step_size_over_limit(*, alpha: float, epsilon_dd: float, dimension: int) -> Quantity:
-    """Return Theorem 5.2's step size as printed over the largest that Theorem G.22, which its proof uses, allows."""
+    """Return the step size that Theorem 5.2 prints, divided by the largest that Theorem G.22 in its proof allows."""
     problem = _bounded(dimension=dimension)
     printed = problem.regularisation * epsilon_dd / (64 * dimension * alpha * problem.boundedness)
     return Quantity(printed / problem.smoothness**2 / largest_step_size(problem, alpha=alpha), "printed over allowed")
@@ -152,16 +152,16 @@ def saving_factors(*, fraction: float) -> float:
 
 @measure
 def risk_over_zero_model() -> Quantity:
-    """Return Theorem 5.2's certified risk, divided by that of the constant model 0, in the specification's setting."""
+    """Return the certified risk of Theorem 5.2 divided by the risk of the model 0, in one fixed setting."""
     plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
     return Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")
 
 
 @measure
 def clipped_curvature() -> Quantity:
-    """Return the least eigenvalue of the symmetric Jacobian of clipped gradients of a convex quadratic, at a point.
+    """Return the smallest eigenvalue of a symmetrised Jacobian, that of clipped gradients of a convex quadratic.
 
-    Curvatures 1 and 10, clipped to length 1, at ``(sqrt(2), sqrt(2) / 10)``.
+    The quadratic has the curvatures 1 and 10, the clipping length is 1, and the point is ``(sqrt(2), sqrt(2) / 10)``.
     """
     curvature = np.diag([1.0, 10.0])
     gradient = curvature @ np.array([math.sqrt(2), math.sqrt(2) / 10])
@@ -172,8 +172,8 @@ def clipped_curvature() -> Quantity:
 
 @measure
 def clipped_drift(*, periods: int) -> Quantity:
-    """Return how far a bounded sawtooth falls once its gradients are clipped to 1.
+    """Return how far a bounded sawtooth falls if its gradients are clipped to 1.
 
-    It rises by slope 10 over 0.2 and falls by slope 1 over 2, period by period.
+    In each period, the sawtooth rises with slope 10 along 0.2 and falls with slope 1 along 2.
     """
     return Quantity(periods * (min(10.0, 1.0) * 0.2 - 1.0 * 2.0), f"after {periods} periods")

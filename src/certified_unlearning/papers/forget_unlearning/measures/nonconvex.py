@@ -1,7 +1,8 @@
-"""Measures of Section 5.2: Theorem 5.2 followed on exact laws, and the theorems and the lemma that it rests on.
+"""Measures of Section 5.2: Theorem 5.2 on exact distributions, and the theorems and the lemma in its proof.
 
-Four records on the line, whose losses are waves (`theory.waves`), the largest that Theorem 5.2 admits at its own noise:
-q = 2, B = e, lambda = 1, epsilon_dp = 0.25, epsilon_dd = 0.005. Each of three requests turns a record by half a wave.
+The data are four records on the line whose losses are waves (`theory.waves`), the largest that Theorem 5.2 admits at
+its own noise: q = 2, B = e, lambda = 1, epsilon_dp = 0.25, epsilon_dd = 0.005. Each of three requests shifts the wave
+of a record by half a period.
 """
 
 import math
@@ -26,7 +27,7 @@ _ALPHA, _EPSILON_DP, _EPSILON_DD = 2.0, 0.25, 0.005
 
 
 class _Service(NamedTuple):
-    """A plan of Theorem 5.2, the losses that it admits, and the laws of its models."""
+    """A plan of Theorem 5.2, the losses that it admits, and the distributions of its models."""
 
     plan: NonconvexPlan
     waves: Waves
@@ -36,7 +37,7 @@ class _Service(NamedTuple):
 
 @cache
 def _service() -> _Service:
-    # Eq. 163's sigma^2 is `noise` times the squared amplitude: the least amplitude that it bounds by log(B) / 4 of it.
+    # In Eq. 163, sigma^2 is `noise` times the squared amplitude: the smallest amplitude that log(B) / 4 of it bounds.
     noise = 2 * _ALPHA * math.e / (_EPSILON_DP * len(_RECORDS) ** 2) * math.log(_ALPHA / _EPSILON_DD)
     amplitude = 4 / noise
     problem = BoundedProblem(len(_RECORDS), 1, amplitude, 1.0, 1 + amplitude, math.e)
@@ -51,9 +52,10 @@ def _service() -> _Service:
 
 @measure
 def exact_over_epsilon_dp() -> dict[str, float]:
-    """Return the exact divergence for a present record, divided by epsilon_dp: of learning, and of one deletion.
+    """Return the exact divergence for a present record divided by epsilon_dp, for learning and for one deletion.
 
-    The larger direction. The deletion starts from the learned model, and its data differ in the record that stays last.
+    Of the two directions of the divergence, the larger one counts. The deletion starts from the learned model, and the
+    two data sets differ in the record that stays last.
     """
     plan, waves, data, models = _service()
     learned = [waves.after(waves.start(), records, steps=plan.learning_steps) for records in data[:2]]
@@ -67,7 +69,7 @@ def exact_over_epsilon_dp() -> dict[str, float]:
 
 @measure
 def exact_over_epsilon_dd() -> list[Quantity]:
-    """Return the exact divergence of every model from the Gibbs law of its data, divided by epsilon_dd."""
+    """Return the exact divergence of every model from the Gibbs distribution of its data, divided by epsilon_dd."""
     _, waves, data, models = _service()
     return [
         Quantity(
@@ -80,7 +82,7 @@ def exact_over_epsilon_dd() -> list[Quantity]:
 
 @measure
 def exact_over_nonconvex_risk() -> list[Quantity]:
-    """Return the exact excess risk of every model, divided by what Theorem 5.2 certifies."""
+    """Return the exact excess risk of every model, divided by the risk that Theorem 5.2 certifies."""
     plan, waves, data, models = _service()
     return [
         Quantity(waves.risk(waves.density(model), records) / plan.risk_bound, f"after {number} requests")
@@ -90,7 +92,10 @@ def exact_over_nonconvex_risk() -> list[Quantity]:
 
 @sweep("K = {steps}")
 def exact_over_theorem_g_22(*, steps: int) -> float:
-    """Return the exact divergence from the Gibbs law over Theorem G.22, from the model of the opposite records."""
+    """Return the exact divergence from the Gibbs distribution, divided by Theorem G.22.
+
+    Learning starts from the model of the opposite records.
+    """
     plan, waves, data, _ = _service()
     start = waves.after(waves.start(), _TURNED, steps=plan.learning_steps)
     gibbs = waves.gibbs(data[0])
@@ -107,7 +112,7 @@ def exact_over_theorem_g_22(*, steps: int) -> float:
 
 @sweep("alpha = {alpha:g}")
 def exact_over_lemma_g_23(*, alpha: float) -> float:
-    """Return the exact divergence of the Gibbs laws of opposite records over Lemma G.23, the larger direction."""
+    """Return the larger divergence between the Gibbs distributions of opposite records, divided by Lemma G.23."""
     _, waves, data, _ = _service()
     first, second = waves.gibbs(data[0]), waves.gibbs(_TURNED)
     circle = np.linspace(0, 2 * math.pi, 10_001)
@@ -118,7 +123,7 @@ def exact_over_lemma_g_23(*, alpha: float) -> float:
 
 @measure
 def exact_over_theorem_g_24() -> Quantity:
-    """Return the exact excess risk of a Gibbs law, divided by Theorem G.24."""
+    """Return the exact excess risk of a Gibbs distribution, divided by Theorem G.24."""
     plan, waves, data, _ = _service()
     exact = waves.risk(waves.gibbs(data[0]), data[0])
     return Quantity(exact / gibbs_risk(plan.problem, sigma=plan.sigma), "exact over bound")
@@ -126,9 +131,9 @@ def exact_over_theorem_g_24() -> Quantity:
 
 @sweep("{share:g} of the threshold")
 def gradients_saved_around_threshold(*, share: float) -> float:
-    """Return the gradients of single records saved at a request whose ``r / n`` is a share of the threshold, 1/4.
+    """Return the single-record gradients saved at a request whose ``r / n`` is a share of the threshold, 1/4.
 
-    ``1/2 - epsilon_dd / log(B)`` with ``epsilon_dd = log(B) / 4``, n = 10 000, d = 20, q = 2, B = 2.
+    The threshold is ``1/2 - epsilon_dd / log(B)`` with ``epsilon_dd = log(B) / 4``, n = 10 000, d = 20, q = 2, B = 2.
     """
     n = 10_000
     problem = BoundedProblem(n, 20, 1.0, 1.0, 1.5, 2.0)

@@ -1,4 +1,4 @@
-"""How often an attack says 1 under either of two hypotheses, and its advantage with exact confidence bounds."""
+"""Counts of how often an attack says 1 under each hypothesis, and its advantage with exact confidence bounds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,10 +14,10 @@ class Interval(NamedTuple):
 
 
 def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
-    """Return an exact interval of a probability, which misses it with probability at most ``miss``.
+    """Return an exact confidence interval of a probability, which misses it with probability at most ``miss``.
 
     Raises:
-        ParameterError: There are fewer trials than successes, or none.
+        ParameterError: There are more successes than trials, or no trials.
     """
     low, high = (rate(successes, trials, miss=miss / 2) for rate in (least_rate, most_rate))
     return Interval(low, high)
@@ -28,10 +28,10 @@ class Measured:
     """Counts of how often an attack said 1.
 
     Attributes:
-        interactions: Under either hypothesis.
-        right: Under hypothesis 1.
-        wrong: Under hypothesis 0.
-        seconds: Wall time.
+        interactions: The number of interactions under each hypothesis.
+        right: The number of answers 1 under hypothesis 1.
+        wrong: The number of answers 1 under hypothesis 0.
+        seconds: The wall time in seconds.
     """
 
     interactions: int
@@ -41,10 +41,13 @@ class Measured:
 
     @property
     def advantage(self) -> float:
-        """``P[1 | H_1] - P[1 | H_0]``, as measured."""
+        """The measured advantage ``P[1 | H_1] - P[1 | H_0]``."""
         return (self.right - self.wrong) / self.interactions
 
     def interval(self, miss: float) -> Interval:
-        """Return an interval of the advantage: two exact ones, each of which misses with half the probability."""
+        """Return a confidence interval of the advantage.
+
+        It follows from two exact intervals, each of which misses with half the probability.
+        """
         right, wrong = (clopper_pearson(count, self.interactions, miss=miss / 2) for count in (self.right, self.wrong))
         return Interval(right.low - wrong.high, right.high - wrong.low)

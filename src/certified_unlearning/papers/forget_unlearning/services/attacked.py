@@ -1,7 +1,7 @@
-"""The mechanisms under attack on the test bed, with their exact laws and what their certificates promise.
+"""The attacked mechanisms on the test bed, with their exact distributions and the promises of their certificates.
 
-The test bed is `linear_losses`: losses of one coordinate, so that every advantage is known exactly. Noise is chosen
-so that all mechanisms release models of the same variance: they differ in what they promise.
+The test bed is `linear_losses`: losses of one coordinate, for which every advantage is known exactly. The noise is
+chosen so that all mechanisms release models of the same variance and differ only in their promises.
 """
 
 import math
@@ -37,21 +37,21 @@ from certified_unlearning.papers.forget_unlearning.theory.soundness import (
 )
 from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
-# At which Descent-to-Delete's certificates are read.
+# The delta at which the certificates of Descent-to-Delete are evaluated.
 DELTA = 1e-6
 
 
 @dataclass(frozen=True)
 class Releases:
-    """The exact distribution of releases when every record except the target is 0; means are for the upper target.
+    """The exact distribution of releases if every record except the target is 0; means are for the upper target.
 
     Attributes:
-        learned: Mean of the learned model.
-        variance: Variance of the learned model.
-        kept: Share of a release that the next one holds.
-        drift: Mean of what is read from a later release, which is the release less that share, with the target there.
-        fresh: Variance of it.
-        forgets: Share of the mean that is left after each request from the deletion on.
+        learned: The mean of the learned model.
+        variance: The variance of the learned model.
+        kept: The share of a release that the next one contains.
+        drift: The mean of a later release minus the kept share of the release before, while the target is present.
+        fresh: The variance of this difference.
+        forgets: The share of the mean that remains after each request from the deletion on.
     """
 
     learned: float
@@ -67,13 +67,14 @@ class Attacked:
     """A mechanism under attack.
 
     Attributes:
-        name: Its name.
+        name: The name of the mechanism.
         service: The mechanism itself.
-        publish: What it releases.
-        releases: Their law.
-        promise: Largest advantage by the published certificate, after the given number of requests fixed in advance.
-        bound: Largest advantage by a bound that holds, for so many requests and the releases seen; None if there is
-            none.
+        publish: The function that returns the released part of a model.
+        releases: The distribution of the releases.
+        promise: The largest advantage by the published certificate, after a number of requests that are fixed in
+            advance.
+        bound: The largest advantage by a valid bound, for a number of requests and the observed releases; None if there
+            is none.
     """
 
     name: MechanismName
@@ -85,7 +86,7 @@ class Attacked:
 
 
 def plan_of(problem: DeletionProblem) -> DeletionPlan:
-    """Return the plan of noisy gradient descent: the least steps, by shifted interpolation."""
+    """Return the plan of noisy gradient descent with the fewest steps, by shifted interpolation."""
     return plan_deletion(**problem.model_dump(), dimension=1, certify_risk=False, form="shifted", dtype="float64")
 
 
@@ -93,7 +94,7 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
     """Return every mechanism, with the noise and the numbers of steps of a plan.
 
     Raises:
-        ParameterError: A deletion takes no step, or too few for Descent-to-Delete.
+        ParameterError: A deletion takes no step, or too few steps for Descent-to-Delete.
     """
     if plan.deletion_steps == 0:
         raise ParameterError(
@@ -127,7 +128,7 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
 
 
 def _pull(plan: DeletionPlan) -> float:
-    """Return where the target pulls the mean to, in the end."""
+    """Return the limit to which the target moves the mean."""
     return plan.problem.lipschitz / (plan.problem.n * plan.problem.strong_convexity)
 
 
@@ -144,7 +145,7 @@ def _noisy(plan: DeletionPlan) -> Releases:
 
 
 def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
-    """Return both variants, which publish with the variance that noisy gradient descent has."""
+    """Return both variants, which publish with the variance of noisy gradient descent."""
     problem, steps = accounting.descent_problem(plan.problem), plan.deletion_steps
     deviation, pull = math.sqrt(plan.start_variance), _pull(plan)
     kept = abs(1 - problem.step_size * problem.strong_convexity) ** steps
@@ -174,7 +175,7 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
 
 
 def _corrected(plan: DeletionPlan, requests: int, observed: Sequence[int]) -> float:
-    """Return what Theorem 4.3, made right, bounds the advantage by: of any attack on all later releases."""
+    """Return the bound by a corrected Theorem 4.3 on the advantage of any attack on all later releases."""
     curve = adaptive_deletion_curve(
         plan.problem,
         sigma=plan.sigma,
@@ -187,10 +188,11 @@ def _corrected(plan: DeletionPlan, requests: int, observed: Sequence[int]) -> fl
 
 
 def _by_langevin(plan: DeletionPlan, requests: int) -> float:
-    """Return what Langevin unlearning's certificate promises, by shifted interpolation.
+    """Return the advantage that Langevin unlearning's certificate promises, by shifted interpolation.
 
-    Under either hypothesis the model is ``mu``-Gaussian DP from a retrained one, so ``2 mu`` from the other's. Streams
-    remove every record at most once: requests beyond that, which change nothing, do not count.
+    Under either hypothesis, the model is ``mu``-Gaussian DP from a retrained one, so it is ``2 mu`` from the other
+    hypothesis's model. Streams remove every record at most once, so requests beyond that number change nothing and do
+    not count.
     """
     steps = (plan.deletion_steps,) * min(requests, plan.problem.n)
     schedule = Schedule(plan.sigma, 1, steps, learning_steps=plan.learning_steps)

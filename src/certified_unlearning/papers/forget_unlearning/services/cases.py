@@ -1,4 +1,4 @@
-"""A cell of the figure: an attack on a mechanism, with what theory and certificates say of it."""
+"""A cell of the figure: an attack on a mechanism, with the advantages by theory and certificates."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ class Case:
     """An attack on a mechanism.
 
     Attributes:
-        attack: Its name.
-        mechanism: The mechanism's name; ``own`` where the attack is on a construction of its own.
-        scenario: Runs it.
-        observed: ``p``, how many releases requests depend on.
-        secret_state: Whether the mechanism keeps some.
-        expected: The advantage that theory gives (see `experiments.ATTACK_ROWS`); None where it is not known.
-        promised: The largest advantage by the certificate that the mechanism is published with.
-        bound: The largest advantage by a bound that holds; None where there is none below 1.
+        attack: The name of the attack.
+        mechanism: The name of the mechanism; ``own`` if the attack is on its own construction.
+        scenario: The function that runs the attack.
+        observed: ``p``, the number of releases on which requests depend.
+        secret_state: Whether the mechanism keeps a secret state.
+        expected: The advantage by theory (see `experiments.ATTACK_ROWS`); None if it is unknown.
+        promised: The largest advantage by the certificate with which the mechanism is published.
+        bound: The largest advantage by a valid bound; None if no valid bound is below 1.
     """
 
     attack: Attack

@@ -1,4 +1,4 @@
-"""The attacks on constructions of their own, each with its theory; and the constant model under the same attacks."""
+"""The attacks on their own constructions, each with its theory, and the same attacks on the constant model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ from certified_unlearning.papers.forget_unlearning.theory.soundness import (
     randomised_response_divergence,
 )
 
-# The order at which the theorems that the counterexamples break are read.
+# The order at which the theorems that the counterexamples break are evaluated.
 ORDER = 2.0
 STREAM_RECORDS = 3
 
@@ -96,7 +96,8 @@ def _median(settings: Deletion) -> tuple[Case, Callable[[int], Any]]:
         deletion=request,
         target=0,
     )
-    # Hypothesis 0's median is another number, so the attack never says 1 wrongly: its advantage is its success.
+    # The median under hypothesis 0 is another number, so the attack never wrongly says 1: its advantage is its success
+    # rate.
     expected = median_success(n, request=request).exact
     case = Case("median", "retraining", scenario, observed=1, secret_state=False, expected=expected, promised=0.0)
     return case, np.zeros

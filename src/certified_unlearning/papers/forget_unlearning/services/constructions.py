@@ -1,8 +1,8 @@
-"""Services that are unlearning by the older definitions and reveal what they deleted, and the attacks on them.
+"""Services that are unlearning by the older definitions but reveal the deleted records, and the attacks on them.
 
 Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired counting
-is derived. Sums and medians of the new data *are* retraining; counting keeps a secret state. What each attack achieves
-is in `theory.attacks` and `theory.counting`.
+is derived. Sums and medians of the new data are exactly those of retraining; counting keeps a secret state.
+`theory.attacks` and `theory.counting` have the advantage of each attack.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,22 +16,22 @@ from certified_unlearning.papers.forget_unlearning.services.encoding import one_
 from certified_unlearning.papers.forget_unlearning.services.interaction import Array, Key, ObservedReleases, Request
 from certified_unlearning.papers.forget_unlearning.theory.counting import exposed_record, release_of_exposure
 
-# Far below all records: what the deleted median becomes.
+# The deleted median becomes this value, which is far below all records.
 LOW = -1e6
 
 
 @dataclass(frozen=True)
 class StatisticService:
-    """Publishes a statistic of the data, and after a request that of the new data: deletion equals retraining.
+    """A service that publishes a statistic of the data, and after a request that of the new data, as retraining would.
 
     Attributes:
-        statistic: Maps databases ``(interactions, n)`` to numbers ``(interactions,)``.
+        statistic: A function from databases ``(interactions, n)`` to numbers ``(interactions,)``.
     """
 
     statistic: Callable[[Array], Array]
 
     def learn(self, databases: Array, key: Key) -> Array:
-        """Return the statistic."""
+        """Return the statistic of the data."""
         return self.statistic(databases)
 
     def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
@@ -49,13 +49,13 @@ def total(databases: Array) -> Array:
 
 
 def signed_databases(hypothesis: int, interactions: int, key: Key) -> Array:
-    """Return -2, the target, 2; the target is -1 under hypothesis 1, else 1."""
+    """Return databases of -2, the target, and 2; the target is -1 under hypothesis 1, else 1."""
     return np.tile([-2, -1 if hypothesis else 1, 2], (interactions, 1))
 
 
 @dataclass(frozen=True)
 class SignRequester:
-    """Has all negative records deleted if the published sum is negative, and all others if not."""
+    """A requester that deletes all negative records if the published sum is negative, and else all others."""
 
     observes: tuple[int, ...] = (0,)
 
@@ -66,7 +66,7 @@ class SignRequester:
 
 
 def says_positive(released: Sequence[Array]) -> Array:
-    """Guess 1 where the sum that is left is positive."""
+    """Guess 1 if the remaining sum is positive."""
     return np.greater(released[0], 0)
 
 
@@ -80,20 +80,22 @@ def median(databases: Array) -> Array:
 
 
 def median_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
-    """Return distinct records; the first is the median and the target: 0.25 under hypothesis 1, else -0.25."""
+    """Return distinct records. The first is the median and the target: 0.25 under hypothesis 1, else -0.25."""
     others = np.concatenate([np.arange(1, n // 2 + 1), -np.arange(1, n // 2 + 1)])
     return np.tile([0.25 if hypothesis else -0.25, *others], (interactions, 1))
 
 
 @dataclass(frozen=True)
 class MedianRequester:
-    """Writes the published median over records drawn without replacement, then has the median itself deleted.
+    """A requester that writes the published median over drawn records, then deletes the median itself.
+
+    The records are drawn without replacement.
 
     Attributes:
-        n: Number of records.
-        deletion: The request that deletes the median, ``i``.
-        interactions: How many.
-        key: Address of the draw.
+        n: The number of records.
+        deletion: The number ``i`` of the request that deletes the median.
+        interactions: The number of interactions.
+        key: The address of the random draw.
     """
 
     n: int
@@ -106,14 +108,14 @@ class MedianRequester:
         """Replace one record."""
         if number == self.deletion:
             return one_record(np.full(self.interactions, LOW), index=0)
-        # The same draw at every request: its first entries are a sample without replacement.
+        # Every request uses the same permutation: its first entries are a sample without replacement.
         random = randomness.generator(*self.key)
         order = random.permuted(np.tile(np.arange(self.n), (self.interactions, 1)), axis=1)
         return Request(order[:, number - 1 : number], releases[0][:, None])
 
 
 def says_median(released: Sequence[Array]) -> Array:
-    """Guess 1 where the released median is hypothesis 1's."""
+    """Guess 1 if the released median is that of hypothesis 1."""
     return np.equal(released[0], 0.25)
 
 
@@ -121,12 +123,13 @@ def says_median(released: Sequence[Array]) -> Array:
 
 
 class CountingModel(NamedTuple):
-    """The secret state of counting, and what is released of it.
+    """The secret state of counting and its released part.
 
     Attributes:
-        calls: Requests answered.
-        deleted: As printed, how many of the replaced records were 1; repaired, the bit of each, oldest first.
-        release: A number with noise.
+        calls: The number of answered requests.
+        deleted: In the printed version, the number of replaced records that were 1; in the repaired one, the bit of
+            each, oldest first.
+        release: The released number, with noise.
     """
 
     calls: int
@@ -136,26 +139,26 @@ class CountingModel(NamedTuple):
 
 @dataclass(frozen=True)
 class CountingService:
-    """Publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
+    """A service that publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
 
-    Either way of adding is ``(epsilon, 0)``-unlearning. As printed the number is the mean of the deleted bits, which
-    fades; repaired, it is one of them at a time, each again and again.
+    Both versions are ``(epsilon, 0)``-unlearning. In the printed version, the added number is the mean of the deleted
+    bits, whose effect fades. In the repaired version, it is one deleted bit at a time, and each bit is repeated.
 
     Attributes:
-        epsilon: Epsilon of every release.
-        repaired: Which of the two it is.
+        epsilon: The epsilon of every release.
+        repaired: Whether the service is the repaired version.
     """
 
     epsilon: float
     repaired: bool
 
     def learn(self, databases: Array, key: Key) -> CountingModel:
-        """Count."""
+        """Return the count."""
         nothing = np.zeros(len(databases))
         return self._released(databases, CountingModel(0, () if self.repaired else (nothing,), nothing), key)
 
     def answer(self, databases: Array, request: Request, model: CountingModel, key: Key) -> CountingModel:
-        """Count anew, and remember the bits that were replaced: what no deletion may do."""
+        """Count again, and remember the replaced bits, which no deletion should do."""
         rows = np.arange(len(databases))[:, None]
         old = databases[rows, request.indices].sum(axis=1)
         deleted = (*model.deleted, old) if self.repaired else (model.deleted[0] + old,)
@@ -174,7 +177,7 @@ class CountingService:
 
 
 def release_only(model: CountingModel) -> Array:
-    """Publish all but the secret state."""
+    """Return the model without its secret state."""
     return model.release
 
 
@@ -185,10 +188,10 @@ def bit_databases(hypothesis: int, interactions: int, key: Key) -> Array:
 
 @dataclass(frozen=True)
 class DeleteFirst:
-    """Fixed requests: the first one deletes the target, all others write a zero over a zero.
+    """A requester with fixed requests: the first one deletes the target, all others write a zero over a zero.
 
     Attributes:
-        interactions: How many.
+        interactions: The number of interactions.
     """
 
     interactions: int
@@ -200,7 +203,7 @@ class DeleteFirst:
 
 
 def says_shifted(released: Sequence[Array], *, repaired: bool) -> Array:
-    """Guess 1 where that is likelier: the count is known to be 0, the releases of one deleted bit are shifted."""
+    """Guess 1 if it is more likely: the count is known to be 0, and the releases with one deleted bit are shifted."""
     last = len(released)
     if repaired:
         exposures = (release_of_exposure(1, exposure=number) for number in range(1, last + 1))
@@ -210,5 +213,5 @@ def says_shifted(released: Sequence[Array], *, repaired: bool) -> Array:
     evidence = sum(
         np.abs(released[release - 1]) - np.abs(released[release - 1] - shift) for release, shift in shifts.items()
     )
-    # Where a whole shift and its opposite cancel, rounding would break the tie, and differently under each hypothesis.
+    # If a full shift and its opposite cancel, rounding would break the tie, differently under each hypothesis.
     return np.asarray(evidence) > 1e-9

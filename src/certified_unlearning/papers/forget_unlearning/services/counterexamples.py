@@ -1,9 +1,10 @@
-"""Two mechanisms that keep to a theorem's conditions and break what it concludes, and the attacks on them (derived).
+"""Two mechanisms that meet a theorem's conditions and break its conclusion, and the attacks on them (derived).
 
-`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), where it speaks of all releases
-after the deletion: each alone reveals next to nothing, their majority everything. `KeyedService` breaks Theorem 4.3:
-every fixed stream of requests reveals nothing, one that depends on a single release everything. Neither has secret
-state; records are bits, the target is the last one and the others are 0.
+`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), as far as it is about all
+releases after the deletion: each release alone reveals almost nothing, but their majority reveals everything.
+`KeyedService` breaks Theorem 4.3: a fixed stream of requests reveals nothing, but a stream that depends on a single
+release reveals everything. Neither has secret state. Records are bits; the target is the last one, and the others are
+0.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,14 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 
 
 def last_bit_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
-    """Return ``n`` bits, all 0 but the last, which is the hypothesis."""
+    """Return ``n`` bits that are all 0, except for the last one, which is the hypothesis."""
     bits = np.zeros((interactions, n), dtype=np.uint8)
     bits[:, -1] = hypothesis
     return bits
 
 
 def randomised_response(bits: Array, epsilon: float, random: np.random.Generator) -> Array:
-    """Return bits that are kept with probability ``e^eps / (1 + e^eps)``."""
+    """Return bits, each of which is kept with probability ``e^eps / (1 + e^eps)`` and otherwise flipped."""
     flipped = random.random(len(bits)) >= 1 / (1 + np.exp(-epsilon))
     response: Array = bits ^ flipped
     return response
@@ -36,10 +37,10 @@ def randomised_response(bits: Array, epsilon: float, random: np.random.Generator
 
 @dataclass(frozen=True)
 class StreamService:
-    """Learning publishes the data; a request is answered by a randomised response on the majority of the new data.
+    """A service that answers a request by a randomised response on the majority. Learning publishes the data.
 
     Attributes:
-        epsilon: Epsilon of every response.
+        epsilon: The epsilon of every response.
     """
 
     epsilon: float
@@ -57,10 +58,10 @@ class StreamService:
 
 @dataclass(frozen=True)
 class CopyThenRepeat:
-    """Writes the target bit into all other records and has it deleted; all later requests are fixed and change nothing.
+    """A requester that writes the target bit into all other records and deletes it; all later requests change nothing.
 
     Attributes:
-        n: Number of records, at least 3; request ``n`` deletes the target.
+        n: The number of records, at least 3; request ``n`` deletes the target.
     """
 
     n: int
@@ -75,7 +76,7 @@ class CopyThenRepeat:
 
 
 def says_majority(released: Sequence[Array]) -> Array:
-    """Guess 1 where more than half of the releases are."""
+    """Guess 1 if more than half of the releases are 1."""
     return np.greater(2 * np.sum(released, axis=0, dtype=np.int64), len(released))
 
 
@@ -83,12 +84,12 @@ def says_majority(released: Sequence[Array]) -> Array:
 
 
 class KeyedModel(NamedTuple):
-    """All published.
+    """The model, all of which is published.
 
     Attributes:
-        bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
-        calls: Requests answered.
-        answer: Response to the call that counts; 0 before and after.
+        bits: The key, shape ``(interactions, m)``; every call replaces one bit by its response.
+        calls: The number of answered requests.
+        answer: The response to the call that counts; 0 before and after that call.
     """
 
     bits: Array
@@ -98,13 +99,15 @@ class KeyedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyedService:
-    """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records differ.
+    """A service that publishes a random key.
 
-    Calls after that publish no count: beside the key it would reveal records that are deleted only then.
+    Call ``j`` hides the target by bit ``j`` of the key, and the last call counts the bits in which the records differ
+    from it. Calls after that publish no count: together with the key, a count would reveal records that are deleted
+    only then.
 
     Attributes:
-        epsilon: Epsilon of every call.
-        length: Bits of the key, ``m``; there are ``m + 1`` records.
+        epsilon: The epsilon of every call.
+        length: The number of bits of the key, ``m``; there are ``m + 1`` records.
     """
 
     epsilon: float
@@ -117,7 +120,7 @@ class KeyedService:
         return KeyedModel(bits, 0, np.zeros(len(databases)))
 
     def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
-        """Replace one bit of the key; after all of them, count; then forget the count."""
+        """Replace one bit of the key; after all bits are replaced, count the differences; then forget the count."""
         after = request.applied_to(databases)
         random = randomness.generator(*key)
         call = model.calls
@@ -134,12 +137,12 @@ class KeyedService:
 
 @dataclass(frozen=True)
 class WriteKey:
-    """Writes the published key into the records, bit by bit, and has the target deleted; or fixed zeros instead.
+    """A requester that writes the published key, or zeros, into the records bit by bit, and then deletes the target.
 
     Attributes:
-        length: Bits of the key.
-        interactions: How many.
-        adaptive: Whether it looks at the key.
+        length: The number of bits of the key.
+        interactions: The number of interactions.
+        adaptive: Whether the requester reads the key.
     """
 
     length: int
@@ -148,7 +151,7 @@ class WriteKey:
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The key, if it looks."""
+        """The release with the key, if the requester reads it."""
         return (0,) if self.adaptive else ()
 
     def request(self, number: int, releases: ObservedReleases[KeyedModel], own: Sequence[Request]) -> Request:
@@ -159,6 +162,6 @@ class WriteKey:
 
 
 def says_count(released: Sequence[KeyedModel]) -> Array:
-    """Guess 1 where the count is above half of the key."""
+    """Guess 1 if the count is above half of the key's length."""
     guesses: Array = 2 * released[0].answer > released[0].bits.shape[1]
     return guesses

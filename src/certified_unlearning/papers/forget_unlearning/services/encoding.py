@@ -1,7 +1,8 @@
-"""Encode-then-delete: requests that copy the target into other records before it is deleted (Theorem 4.5's requester).
+"""Encode-then-delete: requests that copy the target into other records before its deletion (Theorem 4.5's requester).
 
-On `linear_losses` of one coordinate: the target is ``L`` or ``-L``, the last record; all others are 0. The model is
-pulled to the other side, so a negative one speaks for ``L``. Hypothesis 1 is ``L``.
+The data are those of `linear_losses` with one coordinate: the target, which is the last record, is ``L`` or ``-L``, and
+all others are 0. A record moves the model to the opposite side, so a negative model indicates ``L``. Hypothesis 1 is
+``L``.
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,14 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 
 @dataclass(frozen=True)
 class Reading:
-    """How a requester weighs releases: each is read less what is left in it of the one before.
+    """The weights with which a requester adds up releases.
+
+    From each release, it subtracts the part of the release before that the new one still contains.
 
     Attributes:
-        first: Weight of the learned model.
-        later: Weight of every later release.
-        kept: Share of a release that the next one holds.
+        first: The weight of the learned model.
+        later: The weight of every later release.
+        kept: The share of a release that the next one contains.
     """
 
     first: float
@@ -29,13 +32,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class EncodeThenDelete:
-    """Reads the first ``p`` releases, writes what they say over all other records, and has the target deleted.
+    """A requester that writes a guess from ``p`` releases over all other records, and then deletes the target.
 
     Attributes:
-        n: Number of records.
-        size: ``L``.
-        observed_releases: ``p``, at least 1: while it reads, it asks for nothing new (record 0 becomes 0, as it was).
-        reading: How it weighs what it sees.
+        n: The number of records.
+        size: The size ``L`` of the target.
+        observed_releases: ``p``, at least 1. While the requester observes, its requests change nothing: record 0 is set
+            to 0, as it was.
+        reading: The weights of the observed releases.
     """
 
     n: int
@@ -50,11 +54,11 @@ class EncodeThenDelete:
 
     @property
     def deletion(self) -> int:
-        """The request that deletes the target."""
+        """The number of the request that deletes the target."""
         return self.observed_releases + self.n - 1
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
-        """Wait, write one record a request, delete; afterwards repeat the last record written."""
+        """Wait, write one record per request, delete the target, and afterwards repeat the last written record."""
         interactions = len(releases[0])
         if number < self.observed_releases:
             return one_record(np.zeros(interactions), index=0)
@@ -67,7 +71,7 @@ class EncodeThenDelete:
         return one_record(payload, index=min(number - self.observed_releases, self.n - 2))
 
     def _evidence(self, releases: ObservedReleases[Array]) -> Array:
-        """Return what is negative where the target is more likely to be ``L``."""
+        """Return a number that is negative if the target is more likely to be ``L``."""
         evidence = self.reading.first * releases[0]
         for number in range(1, self.observed_releases):
             evidence = evidence + self.reading.later * (releases[number] - self.reading.kept * releases[number - 1])
@@ -76,11 +80,11 @@ class EncodeThenDelete:
 
 @dataclass(frozen=True)
 class FixedRequests:
-    """As many requests as encode-then-delete on one release, fixed in advance: zeros over zeros, then the deletion.
+    """Fixed requests, as many as in encode-then-delete with one observed release: zeros over zeros, then the deletion.
 
     Attributes:
-        n: Number of records.
-        interactions: How many.
+        n: The number of records.
+        interactions: The number of interactions.
     """
 
     n: int
@@ -88,16 +92,16 @@ class FixedRequests:
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """Nothing."""
+        """No release."""
         return ()
 
     @property
     def deletion(self) -> int:
-        """The request that deletes the target."""
+        """The number of the request that deletes the target."""
         return self.n
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
-        """Write zeros, record by record, the target last; afterwards over the first record."""
+        """Write zeros, record by record and the target last; afterwards, write zeros over the first record."""
         return one_record(np.zeros(self.interactions), index=number - 1 if number <= self.n else 0)
 
 
@@ -114,6 +118,6 @@ def databases(hypothesis: int, interactions: int, *, n: int, size: float) -> Arr
 
 
 def says_negative(released: Sequence[Array]) -> Array:
-    """Guess ``L`` where the sum of all releases from the deletion on is negative."""
+    """Guess ``L`` if the sum of all releases from the deletion on is negative."""
     guesses: Array = np.sum(released, axis=0) < 0
     return guesses

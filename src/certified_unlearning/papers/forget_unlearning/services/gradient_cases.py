@@ -1,4 +1,4 @@
-"""Encode-then-delete and its controls against every mechanism that learns by gradient descent, with the theory."""
+"""Encode-then-delete and its controls against every mechanism that learns by gradient descent, and their theory."""
 
 import math
 

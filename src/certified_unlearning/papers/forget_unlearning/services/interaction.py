@@ -1,12 +1,12 @@
-"""Algorithm 1: a service, a requester and the public, with its rules enforced; thousands of interactions at once.
+"""Algorithm 1: a service, a requester and the public, with its rules enforced, in thousands of interactions at once.
 
-Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). All arrays have
-the interactions on axis 0. A request replaces records, so the number of records never changes.
+Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Axis 0 of all
+arrays is the interactions. A request replaces records, so the number of records never changes.
 
-What may be seen is enforced by not handing it over: requesters get the releases that they may see, and no others;
-services get their arguments, each call on a fresh copy of the service, so that what it keeps outside the model is lost;
-adversaries get what was released from the deletion on. Arrays that are handed over, alone or in tuples, are read-only.
-Addresses of noise are hashed: a call's own tells it neither the hypothesis nor the noise of other calls.
+Each party gets only what it may see. Requesters get the releases that they may see, and no others. Services get their
+arguments. Each call is made on a fresh copy of the service, so anything that it keeps outside the model is lost.
+Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only. Noise
+addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
 """
 
 import copy
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Model = TypeVar("Model")
 Release = TypeVar("Release")
 Key = tuple[str | int | float, ...]
-"""An address of noise, see `engine.randomness.address`; every call gets one of its own."""
+"""A noise address, see `engine.randomness.address`; every call gets its own address."""
 
 
 class ForbiddenReleaseError(UnlearningError):
@@ -36,8 +36,8 @@ class Request:
     """Replacements of ``r`` records in every interaction.
 
     Attributes:
-        indices: Which records, no one twice, shape ``(interactions, r)``.
-        records: What they become, shape ``(interactions, r, *record shape)``.
+        indices: The numbers of the replaced records, each at most once, shape ``(interactions, r)``.
+        records: The new values of these records, shape ``(interactions, r, *record shape)``.
 
     Raises:
         ParameterError: A record is replaced twice, or the shapes do not fit.
@@ -56,10 +56,11 @@ class Request:
             raise ParameterError("a request must not replace one record twice")
 
     def applied_to(self, databases: Array) -> Array:
-        """Return the databases with the records replaced, shape ``(interactions, n, *record shape)``, read-only.
+        """Return the databases with the replaced records, shape ``(interactions, n, *record shape)``, read-only.
 
         Raises:
-            ParameterError: There are not as many interactions, or no such records, or they have another shape.
+            ParameterError: The number of interactions, the numbers of the records or their shape do not fit the
+                databases.
         """
         if databases.shape[0] != len(self.indices) or databases.shape[2:] != self.records.shape[2:]:
             raise ParameterError(f"records of shape {self.records.shape} do not fit databases of {databases.shape}")
@@ -71,16 +72,16 @@ class Request:
 
 
 class ObservedReleases(Generic[Release]):
-    """The releases that a requester may see: those it observes, as far as they have been published."""
+    """The releases that a requester may see: its observed releases, as far as they are published."""
 
     def __init__(self, releases: dict[int, Release]) -> None:
         self._releases = releases
 
     def __getitem__(self, index: int) -> Release:
-        """Return release ``index``; 0 is the learned model's.
+        """Return release ``index``; release 0 is that of the learned model.
 
         Raises:
-            ForbiddenReleaseError: The requester does not observe it, or it is not there yet.
+            ForbiddenReleaseError: The requester does not observe this release, or it is not published yet.
         """
         if index not in self._releases:
             visible = ", ".join(map(str, self._releases)) or "none"
@@ -89,36 +90,36 @@ class ObservedReleases(Generic[Release]):
 
 
 class Requester(Protocol[Release]):
-    """A p-adaptive requester: ``p = len(observes)``; without any its requests are fixed in advance.
+    """A p-adaptive requester with ``p = len(observes)``; if ``p`` is 0, its requests are fixed in advance.
 
     Attributes:
-        observes: The releases that it may see, increasing.
+        observes: The numbers of the releases that it may see, increasing.
     """
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The releases that it may see."""
+        """The numbers of the releases that it may see, increasing."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
-        """Return request ``number``, from 1 on, given what it has seen and its own requests before."""
+        """Return request ``number``, from 1 on, given the observed releases and the requester's own earlier ones."""
 
 
 class Service(Protocol[Model]):
-    """A learning and a deletion algorithm; `linear_losses` and `constructions` hold some."""
+    """A learning and a deletion algorithm; `linear_losses` and `constructions` contain services."""
 
     def learn(self, databases: Array, key: Key) -> Model:
-        """Return a model of each database."""
+        """Return a model for each database."""
 
     def answer(self, databases: Array, request: Request, model: Model, key: Key) -> Model:
-        """Return the models after a request on the databases from before it."""
+        """Return the models after a request; ``databases`` are those before the request."""
 
 
 @dataclass(frozen=True)
 class Interaction(Generic[Release]):
-    """Result of an interaction.
+    """The result of an interaction.
 
     Attributes:
-        released: What was released from the deletion on: all that the adversary gets.
+        released: The releases from the deletion on, which are all that the adversary gets.
         databases: The databases after the last request.
     """
 
@@ -127,7 +128,7 @@ class Interaction(Generic[Release]):
 
 
 def identity(model: Model) -> Model:
-    """Publish the whole model: no state is kept secret."""
+    """Publish the whole model, so that no state is secret."""
     return model
 
 
@@ -145,18 +146,18 @@ def interact(
     """Run Algorithm 1 in all interactions at once.
 
     Args:
-        databases: Shape ``(interactions, n, *record shape)``.
-        service: Learns and answers requests.
-        requester: Makes them.
-        publish: What of a model is released; `identity` where nothing is kept secret.
-        requests: How many there are.
-        deletion: The request that deletes the target.
-        target: Index of the record under attack.
-        key: Address of all noise; interactions with different addresses are independent.
+        databases: The databases, shape ``(interactions, n, *record shape)``.
+        service: The service that learns and answers requests.
+        requester: The requester.
+        publish: The function that returns the released part of a model; `identity` if no state is secret.
+        requests: The number of requests.
+        deletion: The number of the request that deletes the target.
+        target: The index of the attacked record.
+        key: The address of all noise; interactions with different addresses are independent.
 
     Raises:
         ParameterError: A request is invalid, or the target is not deleted by request ``deletion``.
-        ForbiddenReleaseError: The requester asks for a release that it is not allowed to see.
+        ForbiddenReleaseError: The requester asks for a release that it must not see.
     """
     databases = _read_only(databases.copy())
     model = copy.deepcopy(service).learn(databases, sealed(*key, "learn"))
@@ -182,7 +183,7 @@ def interact(
 
 
 def sealed(*key: str | int | float) -> Key:
-    """Return an address of its own for one call: it tells neither the hypothesis nor the addresses of other calls."""
+    """Return a separate address for one call, which reveals neither the hypothesis nor the addresses of other calls."""
     return (str(randomness.address(*key)),)
 
 
@@ -190,7 +191,7 @@ Value = TypeVar("Value")
 
 
 def _read_only(value: Value) -> Value:
-    """Return a value whose arrays cannot be written to, nor be made so: an array, or a tuple with some."""
+    """Return a value, an array or a tuple with arrays, whose arrays cannot be written to or made writable."""
     if isinstance(value, np.ndarray):
         owner: Any = value
         while isinstance(owner, np.ndarray):

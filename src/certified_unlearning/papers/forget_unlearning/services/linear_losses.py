@@ -1,8 +1,8 @@
-"""Services that learn by gradient descent on linear losses of one coordinate: the test bed on which attacks are exact.
+"""Services that learn by gradient descent on linear losses of one coordinate: the test bed with exact attacks.
 
-Records are numbers, databases have shape ``(interactions, n)``, models ``(interactions,)``. Coordinates of linear
-losses do not mix, so the engine runs `COLUMNS` interactions as the coordinates of one trial: that is what makes tens
-of thousands of them cheap.
+Records are numbers, databases have shape ``(interactions, n)``, and models have shape ``(interactions,)``. Coordinates
+of linear losses do not mix, so the engine runs `COLUMNS` interactions as the coordinates of one trial. This makes tens
+of thousands of interactions cheap.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradien
 from certified_unlearning.papers.forget_unlearning.services.interaction import Array, Key, Request
 
 COLUMNS = 500
-"""Interactions that are one trial of the engine."""
+"""The number of interactions in one trial of the engine."""
 
 
 class LinearLossObjective:
-    """``f(w) = <mean of the records, w> + (strong_convexity / 2) ||w||^2``; coordinates do not mix.
+    """The objective ``f(w) = <mean of the records, w> + (strong_convexity / 2) ||w||^2``, whose coordinates do not mix.
 
-    All trials must take the same number of steps (the engine orders them by it).
+    All trials must take the same number of steps, because the engine orders trials by it.
 
     Args:
-        means: Mean of each trial's records, shape ``(trials, d)``.
-        n: Number of records.
+        means: The mean of each trial's records, shape ``(trials, d)``.
+        n: The number of records.
         strong_convexity: The l2 coefficient lambda.
     """
 
@@ -42,7 +42,7 @@ class LinearLossObjective:
         self._strong_convexity = strong_convexity
 
     def remove(self, count: int) -> None:
-        """Do nothing: other records are another objective.
+        """Do nothing, because other records would be another objective.
 
         Raises:
             ParameterError: ``count`` is not 0.
@@ -54,7 +54,7 @@ class LinearLossObjective:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place.
 
         Raises:
-            ParameterError: There are not as many trials as means.
+            ParameterError: The numbers of trials and means differ.
         """
         if weights.shape != self._means.shape:
             raise ParameterError(f"weights must have the shape of the means, {self._means.shape}, got {weights.shape}")
@@ -73,7 +73,7 @@ class NoisyGradientService:
         return _unpacked(mechanism.learn(_losses(databases, self.plan.problem), _keys(key, databases)), databases)
 
     def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
-        """Go on from the published model, on the new data."""
+        """Continue from the published model on the new data."""
         after = request.applied_to(databases)
         losses = _losses(after, self.plan.problem)
         weights = NoisyGradientDeletion(self.plan).delete(losses, _packed(model), _keys(key, after))
@@ -82,22 +82,22 @@ class NoisyGradientService:
 
 @dataclass(frozen=True)
 class RetrainingService(NoisyGradientService):
-    """Learns afresh at every request: deletion equals retraining."""
+    """A service that learns anew at every request, so that deletion equals retraining."""
 
     def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
-        """Learn on the new data, without a look at the model."""
+        """Learn on the new data, independently of the old model."""
         return self.learn(request.applied_to(databases), key)
 
 
 @dataclass(frozen=True)
 class LangevinService:
-    """Langevin unlearning (Chien, Wang, Chen, Li 2024): its start, then the same steps.
+    """Langevin unlearning (Chien, Wang, Chen, Li 2024), with its start and then the same steps.
 
     Attributes:
-        problem: The constants.
-        sigma: Noise scale.
-        learning_steps: ``T``.
-        unlearning_steps: ``K``, of every request.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        learning_steps: The number ``T`` of learning steps.
+        unlearning_steps: The number ``K`` of steps for every request.
     """
 
     problem: Problem
@@ -106,7 +106,7 @@ class LangevinService:
     unlearning_steps: int
 
     def learn(self, databases: Array, key: Key) -> Array:
-        """Learn from the start at 0 of variance ``2 sigma^2 / m``."""
+        """Learn from a Gaussian start around 0 of variance ``2 sigma^2 / m``."""
         like = _packed(np.zeros(len(databases)))
         weights = starting_weights(
             _keys((*key, "start"), databases),
@@ -118,7 +118,7 @@ class LangevinService:
         return self._descend(databases, weights, key, self.learning_steps)
 
     def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
-        """Go on from the published model, on the new data."""
+        """Continue from the published model on the new data."""
         return self._descend(request.applied_to(databases), _packed(model), key, self.unlearning_steps)
 
     def _descend(self, databases: Array, weights: Tensor, key: Key, steps: int) -> Array:
@@ -135,13 +135,13 @@ class LangevinService:
 
 @dataclass(frozen=True)
 class PublishedStateService:
-    """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), Theorem 28: goes on from what it published.
+    """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), Theorem 28, which continues from the published weights.
 
     Attributes:
-        problem: The constants, with Descent-to-Delete's step size.
-        sigma: Standard deviation of the published noise.
-        learning_steps: Steps of learning, from 0.
-        steps: Steps of every request.
+        problem: The constants of the problem, with Descent-to-Delete's step size.
+        sigma: The standard deviation of the published noise.
+        learning_steps: The number of learning steps, from 0.
+        steps: The number of steps for every request.
     """
 
     problem: Problem
@@ -158,7 +158,7 @@ class PublishedStateService:
         return self.noisy(self.descend(request.applied_to(databases), model, self.steps), key)
 
     def descend(self, databases: Array, model: Array, steps: int) -> Array:
-        """Return models after steps without noise."""
+        """Return the models after noiseless steps."""
         weights, losses = _packed(model), _losses(databases, self.problem)
         unused = [0] * len(weights)
         after = noisy_descent(losses, weights, unused, steps=steps, sigma=0.0, step_size=self.problem.step_size)
@@ -171,7 +171,7 @@ class PublishedStateService:
 
 
 class SecretStateModel(NamedTuple):
-    """Model of Descent-to-Delete with secret state: the weights that it keeps, and those that it publishes."""
+    """A model of Descent-to-Delete with secret state: the secret weights and the published ones."""
 
     secret: Array
     published: Array
@@ -179,7 +179,7 @@ class SecretStateModel(NamedTuple):
 
 @dataclass(frozen=True)
 class SecretStateService:
-    """Descent-to-Delete, Theorem 9: goes on from noiseless weights, which it keeps secret."""
+    """Descent-to-Delete, Theorem 9, which continues from noiseless weights that it keeps secret."""
 
     descent: PublishedStateService
 
@@ -200,10 +200,12 @@ class SecretStateService:
 
 @dataclass(frozen=True)
 class ConstantService:
-    """Always the same model: perfect deletion, and no unlearning by any definition that compares with retraining.
+    """A service that always returns the same model.
+
+    Its deletion is perfect, but it is no unlearning by any definition that compares with retraining.
 
     Attributes:
-        models: Maps a number of interactions to so many copies of the model.
+        models: A function from a number of interactions to this number of copies of the model.
     """
 
     models: Callable[[int], Any] = np.zeros
@@ -218,7 +220,7 @@ class ConstantService:
 
 
 def published(model: SecretStateModel) -> Array:
-    """Publish all but the secret state."""
+    """Return the model without its secret state."""
     return model.published
 
 
@@ -233,7 +235,7 @@ def _keys(key: Key, interactions: Array) -> list[int]:
 
 
 def _packed(values: Array) -> Tensor:
-    """Return one number an interaction as rows of `COLUMNS`, the last one filled up with zeros."""
+    """Return one number per interaction in rows of `COLUMNS`, the last of which is padded with zeros."""
     filled = np.zeros(-(-len(values) // COLUMNS) * COLUMNS)
     filled[: len(values)] = values
     return torch.from_numpy(filled.reshape(-1, COLUMNS))

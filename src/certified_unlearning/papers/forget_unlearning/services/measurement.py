@@ -1,4 +1,4 @@
-"""An attack on a mechanism that is ready to be run, and what it achieves."""
+"""An attack on a mechanism, ready to run, and its measured advantage."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,22 +18,24 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import (
 )
 
 AT_ONCE = 10_000
-"""Interactions that are held in memory at once."""
+"""The number of interactions in memory at once."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """An attack on a mechanism, ready to be run.
+    """An attack on a mechanism, ready to run.
 
     Attributes:
-        databases: Maps a hypothesis, 0 or 1, a number of interactions and a key to so many databases.
+        databases: A function from a hypothesis (0 or 1), a number of interactions and a key to this number of
+            databases.
         service: The mechanism.
-        requester: Makes the requester for a number of interactions, from a key if it is random.
-        publish: What of a model is released.
-        adversary: Maps what was released from the deletion on to guesses.
-        requests: How many there are.
-        deletion: The one that deletes the target.
-        target: Index of the record under attack.
+        requester: A function that makes the requester for a number of interactions, from a key if the requester is
+            random.
+        publish: The function that returns the released part of a model.
+        adversary: A function from the releases from the deletion on to guesses.
+        requests: The number of requests.
+        deletion: The number of the request that deletes the target.
+        target: The index of the attacked record.
     """
 
     databases: Callable[[int, int, Key], Array]
@@ -65,7 +67,7 @@ class Scenario:
         return np.concatenate(guesses)
 
     def measure(self, interactions: int, key: Key) -> Measured:
-        """Run all interactions under both hypotheses, with noise of their own."""
+        """Run all interactions under both hypotheses, with separate noise."""
         clock = time.monotonic()
         right, wrong = (int(self.guesses(hypothesis, interactions, key).sum()) for hypothesis in (1, 0))
         return Measured(interactions, right, wrong, time.monotonic() - clock)

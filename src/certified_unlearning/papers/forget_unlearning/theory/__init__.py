@@ -1,1 +1,1 @@
-"""Formulas of Forget Unlearning that only claims, figures or tests call."""
+"""Formulas of Forget Unlearning that only claims, figures or tests use."""

@@ -1,9 +1,9 @@
-"""Theoretical success and advantage of every attack on deletion, which simulations must reproduce.
+"""The theoretical success and advantage of every attack on deletion, which simulations must reproduce.
 
-Source: Section 3, Theorems 3.1 and 4.5 of Chourasia and Shah, Forget Unlearning (ICML 2023); the two counterexamples to
-Theorems 4.1 and 4.3 and all exact values are derived. Success is the probability of naming the deleted value, or the
-right one of two equally likely ones; the advantage of the latter is ``2 success - 1``. Attacks on secret state are in
-`counting`.
+Source: Section 3, Theorems 3.1 and 4.5 of Chourasia and Shah, Forget Unlearning (ICML 2023). The two counterexamples to
+Theorems 4.1 and 4.3 and all exact values are derived here. Success is the probability of a correct guess of the deleted
+value. If two values are equally likely, the advantage is ``2 success - 1``. The module `counting` has the attacks on
+secret state.
 """
 
 import math
@@ -18,13 +18,13 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
 from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
-# A Gaussian law is integrated up to so many standard deviations, by Gauss's rule on either side of the threshold.
+# A Gaussian is integrated up to this many standard deviations, by Gauss's rule on both sides of the threshold.
 DEVIATIONS = 12.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
 
 
 class MedianSuccess(NamedTuple):
-    """Probability that the released median is the deleted one: exactly, and the two bounds that the paper gives."""
+    """The probability that the released median is the deleted one: the exact value, and the two bounds of the paper."""
 
     exact: float
     paper: float
@@ -34,11 +34,12 @@ class MedianSuccess(NamedTuple):
 def median_success(n: int, *, request: int) -> MedianSuccess:
     """Return the success of the median attack: ``1 - C(m + 1, i - 1) / C(n, i - 1)`` with ``n = 2 m + 1``.
 
-    All requests before the deletion write the median that was published over records drawn without replacement.
+    All requests before the deletion write the published median over records that are drawn without replacement.
 
     Args:
-        n: Number of records, odd and at least 3.
-        request: ``i``, the request that deletes the median: above 3, where the claim begins, at most ``n + 1``.
+        n: The number of records, odd and at least 3.
+        request: ``i``, the number of the request that deletes the median: above 3, where the claim begins, and at most
+            ``n + 1``.
     """
     require_count(least=3, n=n)
     require_count(least=4, request=request)
@@ -53,13 +54,13 @@ def median_success(n: int, *, request: int) -> MedianSuccess:
 
 
 def majority_advantage(epsilon: float, *, releases: int) -> float:
-    """Return the advantage of the majority of randomised responses on one bit (the stream after an adaptive deletion).
+    """Return the advantage of the majority of randomised responses on one bit, after an adaptive deletion.
 
-    Every single release is as private as `soundness.coin_divergence` says; together they reveal the bit.
+    Every single release is as private as `soundness.coin_divergence` says, but together the releases reveal the bit.
 
     Args:
-        epsilon: Epsilon of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
-        releases: ``T``, at least 1.
+        epsilon: The epsilon of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
+        releases: The number ``T`` of releases, at least 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, releases=releases)
@@ -70,14 +71,14 @@ def majority_advantage(epsilon: float, *, releases: int) -> float:
 
 
 def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
-    """Return the advantage of the attack on Theorem 4.3 as printed, in which requests write the published key.
+    """Return the advantage of the attack on the printed Theorem 4.3, whose requests write the published key.
 
-    ``Bin(m, p) + Laplace(1 / eps) > m / 2`` for ``p = e^eps / (1 + e^eps)`` against ``1 - p``. Without seeing the key
-    the advantage is 0, and every call is ``eps``-DP.
+    The attack tests ``Bin(m, p) + Laplace(1 / eps) > m / 2`` for ``p = e^eps / (1 + e^eps)`` against ``1 - p``. If
+    requests do not depend on the key, the advantage is 0; every call is ``eps``-DP.
 
     Args:
-        epsilon: Epsilon of every call.
-        key_length: ``m``, at least 1.
+        epsilon: The epsilon of every call.
+        key_length: The length ``m`` of the key, at least 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, key_length=key_length)
@@ -103,24 +104,24 @@ def sign_attack_advantage(
     target_mean: float,
     last_variance: float,
 ) -> float:
-    """Return the advantage of encode-then-delete where models are Gaussian numbers and both tests read their signs.
+    """Return the advantage of encode-then-delete if models are Gaussian numbers and both tests use their signs.
 
-    The target ``h`` is +1 or -1. The observed model is ``N(h first_mean, first_variance)``; the requester takes ``s``,
-    the sign that fits it, for the target and writes payloads; the model released after the deletion is
+    The target ``h`` is +1 or -1. The observed model is ``N(h first_mean, first_variance)``. The requester guesses the
+    target by the sign ``s`` that fits the observed model, and writes payloads. The model released after the deletion is
     ``carried * observed + s payload_mean + h target_mean + N(0, last_variance)``.
 
     Args:
-        first_mean: Not 0.
-        first_variance: Above 0.
-        carried: Share of the observed model in the released one.
-        payload_mean: What the payloads add; of the sign of ``first_mean``.
-        target_mean: What the target adds by other ways than the observed model.
-        last_variance: Above 0.
+        first_mean: The mean of the observed model for the target +1, not 0.
+        first_variance: The variance of the observed model, above 0.
+        carried: The share of the observed model in the released one.
+        payload_mean: The contribution of the payloads, with the sign of ``first_mean``.
+        target_mean: The contribution of the target that does not come through the observed model.
+        last_variance: The variance that is added after the observation, above 0.
     """
     require_positive(first_variance=first_variance, last_variance=last_variance)
     from scipy.special import ndtr
 
-    # Of h = +1, in the direction of first_mean: the other target is the mirror image.
+    # This is for h = +1, in the direction of first_mean; the other target is the mirror image.
     direction = math.copysign(1.0, first_mean)
     mean, scale = abs(first_mean) / math.sqrt(first_variance), math.sqrt(first_variance)
     named = 0.0
@@ -138,17 +139,18 @@ def encode_then_delete_advantage(
 ) -> float:
     """Return the advantage of encode-then-delete against noisy gradient descent on linear losses of one coordinate.
 
-    The target is ``L`` or ``-L``, other records are 0. The requester sees the learned model, writes ``L`` or ``-L``,
-    whichever fits it, over ``edits`` other records, one a request, and has the target set to 0; the attacker reads the
-    sign of the model released then. More deletion steps do not help: the record is in the others.
+    The target is ``L`` or ``-L``, and the other records are 0. The requester sees the learned model and writes ``L`` or
+    ``-L``, the one that fits the model, over ``edits`` other records, one per request. Then it sets the target to 0,
+    and the attacker uses the sign of the next released model. More deletion steps do not help, because the other
+    records contain the target.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        learning_steps: ``K_A``, at least 1, from `planning.start_variance`'s start.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        learning_steps: ``K_A``, at least 1, from the start of `planning.start_variance`.
         deletion_steps: ``K``, at least 1.
-        edits: Records written, from 1 to ``n - 1``.
-        retrains: Whether requests are answered by learning afresh.
+        edits: The number of written records, from 1 to ``n - 1``.
+        retrains: Whether requests are answered by retraining.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -158,7 +160,7 @@ def encode_then_delete_advantage(
     if edits >= problem.n:
         raise ParameterError(f"edits must be below n = {problem.n}, got {edits}")
     variance = 2 * sigma**2 / sharp_rate(problem)
-    # Where one record of L pulls the mean to.
+    # One record of L moves the mean to this limit.
     pull = -problem.lipschitz / (problem.n * problem.strong_convexity)
     learned = (1 - kept_after(problem, learning_steps)) * pull
     if retrains:
@@ -184,15 +186,15 @@ def encode_then_delete_advantage(
 
 
 def reading_advantage(*, first: float, later: float = 0.0, observed_releases: int = 1) -> float:
-    """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
+    """Return the advantage of encode-then-delete if the requester observes several releases before it encodes.
 
-    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are
-    distinguished without error.
+    The advantage is ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: the evidence of independent Gaussian readings adds
+    up, and the payloads are distinguished without error.
 
     Args:
-        first: Mean of the learned model over its standard deviation.
-        later: The same of what every later release adds.
-        observed_releases: ``p``, how many releases are read.
+        first: The mean of the learned model divided by its standard deviation.
+        later: This quotient for the new part of every later release.
+        observed_releases: The number ``p`` of observed releases.
     """
     require_non_negative(first=first, later=later)
     require_count(least=1, observed_releases=observed_releases)
@@ -205,10 +207,11 @@ def averaging_advantage(*, signal: float, kept: float, correlation: float, relea
     """Return the advantage of the sign of a sum of releases, for requests fixed in advance.
 
     Args:
-        signal: Mean of the first release after the deletion over its standard deviation, which all of them have.
-        kept: Share of the mean that is left in the next release.
-        correlation: Correlation of neighbouring releases; other releases have its powers.
-        releases: ``T``, at least 1.
+        signal: The mean of the first release after the deletion, divided by the standard deviation that all releases
+            have.
+        kept: The share of the mean that remains in the next release.
+        correlation: The correlation of neighbouring releases; that of more distant releases is a power of it.
+        releases: The number ``T`` of releases, at least 1.
     """
     require_non_negative(signal=signal, kept=kept, correlation=correlation)
     require_count(least=1, releases=releases)

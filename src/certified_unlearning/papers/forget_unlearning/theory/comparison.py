@@ -1,4 +1,4 @@
-"""Table 1 of Chourasia and Shah, Forget Unlearning (ICML 2023): gradients that methods save over retraining."""
+"""Table 1 of Chourasia and Shah, Forget Unlearning (ICML 2023): the gradients that methods save against retraining."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from certified_unlearning.errors import ParameterError
 
 
 class ComparedMethod(NamedTuple):
-    """A row of Table 1: gradients of single records saved at a request, up to constants and ``log(1 / delta)``."""
+    """A row of Table 1: the single-record gradients saved at a request, up to constants and ``log(1 / delta)``."""
 
     method: str
     source: str
@@ -17,13 +17,13 @@ class ComparedMethod(NamedTuple):
 
 
 def table_1(*, n: int, dimension: int, epsilon: float, request: int) -> list[ComparedMethod]:
-    """Return Table 1: one record a request, fixed in advance, all methods at one target risk.
+    """Return Table 1 for requests of one record that are fixed in advance, with the same target risk for all methods.
 
     Args:
-        n: Number of records.
-        dimension: ``d``.
-        epsilon: Epsilon of ``(epsilon, delta)``-DP.
-        request: ``i``, from 1 on.
+        n: The number of records.
+        dimension: The dimension ``d``.
+        epsilon: The epsilon of ``(epsilon, delta)``-DP.
+        request: The number ``i`` of the request, from 1 on.
 
     Raises:
         ParameterError: A logarithm of the table is not above 0.

@@ -1,8 +1,9 @@
-"""Counting with secret state, attacked: Theorem 3.2's construction as printed, which reveals little, and repaired.
+"""Attacks on counting with secret state: Theorem 3.2's printed construction, which reveals little, and a repaired one.
 
 Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A service publishes a count with Laplace noise
-of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits: their mean (as printed), or one bit at
-a time (repaired; derived, as are all exact values). Either is ``epsilon``-close to retraining.
+of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits. In the printed construction, this
+number is their mean. In the repaired construction, which is derived here, as are all exact values, it is one bit at a
+time. Both constructions are ``epsilon``-close to retraining.
 """
 
 import math
@@ -12,21 +13,22 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 
-# Shifts of the printed construction that are taken one by one; the others are small: two cumulants say all.
+# The number of shifts of the printed construction that are computed one by one; the others are so small that two
+# cumulants are enough.
 LARGE_SHIFTS = 1000
-# Points of one exposure's log-likelihood ratio.
+# The number of grid points for the log-likelihood ratio of one exposure.
 GRID = 2048
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(800)
 
 
 class CountingLimits(NamedTuple):
-    """Limits on what infinitely many releases of the printed counting construction reveal.
+    """Limits on the information in infinitely many releases of the printed counting construction.
 
     Attributes:
-        divergence: Kullback-Leibler, finite though the max-divergence is not.
-        affinity: Hellinger affinity, above 0.
-        least: Lower bound on the best test's advantage, ``1 - affinity``.
-        most: Upper bound, ``sqrt(1 - affinity^2)``, below 1.
+        divergence: The Kullback-Leibler divergence, which is finite although the max-divergence is not.
+        affinity: The Hellinger affinity, which is above 0.
+        least: A lower bound on the best test's advantage, ``1 - affinity``.
+        most: An upper bound on it, ``sqrt(1 - affinity^2)``, which is below 1.
     """
 
     divergence: float
@@ -36,15 +38,15 @@ class CountingLimits(NamedTuple):
 
 
 def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
-    """Return why Theorem 3.2's construction does not reveal the record deleted by request ``i``.
+    """Return limits that show why Theorem 3.2's construction does not reveal the record deleted by request ``i``.
 
-    Release ``j >= i`` shifts a Laplace law by ``1 / j``. With ``x = eps / 2`` the affinity is
-    ``prod (1 + x / j) exp(-x / j) = exp(x psi(i)) Gamma(i) / Gamma(i + x)``, and the divergence
-    ``sum (eps / j + exp(-eps / j) - 1)``.
+    Release ``j >= i`` shifts a Laplace distribution by ``1 / j``. With ``x = eps / 2``, the affinity is ``prod (1 + x /
+    j) exp(-x / j) = exp(x psi(i)) Gamma(i) / Gamma(i + x)``, and the divergence is ``sum (eps / j + exp(-eps / j) -
+    1)``.
 
     Args:
-        epsilon: Epsilon of every release; its Laplace noise has scale ``1 / epsilon``.
-        request: ``i``, from 1 on.
+        epsilon: The epsilon of every release; the Laplace noise has scale ``1 / epsilon``.
+        request: The number ``i`` of the request, from 1 on.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -52,7 +54,8 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
 
     half = epsilon / 2
     affinity = math.exp(half * digamma(request) + gammaln(request) - gammaln(request + half))
-    # Shifts above 1 / 2 one by one; below, the terms' series (-eps)^k / k! sum j^-k converges at once.
+    # Shifts above 1 / 2 are added one by one; for smaller ones, the series of the terms (-eps)^k / k! sum j^-k
+    # converges fast.
     small = max(request, math.ceil(2 * epsilon))
     divergence = sum(epsilon / j + math.expm1(-epsilon / j) for j in range(request, small))
     divergence += sum((-epsilon) ** k / math.factorial(k) * float(zeta(k, small)) for k in range(2, 40))
@@ -62,44 +65,45 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
 def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     """Return the best test's advantage over infinitely many releases of the printed counting, to about 1e-5.
 
-    The log-likelihood ratios of all releases add up to some ``S``, with ``E sign(S)`` the advantage; that is
-    ``(2 / pi)`` times the integral of ``Im phi(t) / t``, with ``phi`` the characteristic function of ``S``.
+    The log-likelihood ratios of all releases have a sum ``S``, and the advantage is ``E sign(S)``. This is ``(2 / pi)``
+    times the integral of ``Im phi(t) / t``, where ``phi`` is the characteristic function of ``S``.
 
     Args:
-        epsilon: Epsilon of every release.
-        request: ``i``, from 1 on.
+        epsilon: The epsilon of every release.
+        request: The number ``i`` of the request, from 1 on.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
     from scipy.special import zeta
 
     widths = epsilon / np.arange(request, request + LARGE_SHIFTS)
-    # Squared shifts that are left: each adds half its square to the mean of S, and its square to the variance.
+    # The remaining squared shifts: each adds half its square to the mean of S, and its square to the variance.
     rest = epsilon**2 * float(zeta(2, request + LARGE_SHIFTS))
     spread = math.sqrt(float(widths @ widths) + rest)
     most = 40 / spread
     t = (_NODES + 1) / 2 * most
     log_phi = 1j * t * rest / 2 - t**2 * rest / 2
     for width in widths:
-        # The law of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
+        # The distribution of `|x| - |x - width|`, where x is Laplace around width: atoms at both ends, and a density
+        # between them.
         up, down = np.exp(1j * t * width) / 2, np.exp(-width - 1j * t * width) / 2
         log_phi += np.log(up + down + (up - down) / (1 + 2j * t))
     return min(1.0, float(most / math.pi * _WEIGHTS @ (np.exp(log_phi).imag / t)))
 
 
 def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
-    """Return how often the repaired counting attack names the deleted bit, to about 1e-7.
+    """Return the probability that the attack on repaired counting names the deleted bit, to about 1e-7.
 
-    Every exposure adds the deleted bit to a count with Laplace noise of scale ``1 / epsilon``; the attacker adds up
-    log-likelihood ratios. ``1 - exp(-epsilon / 2) / 2`` after one exposure, 1 in the limit.
+    Every exposure adds the deleted bit to a count with Laplace noise of scale ``1 / epsilon``; the attacker adds the
+    log-likelihood ratios. The probability is ``1 - exp(-epsilon / 2) / 2`` after one exposure, and 1 in the limit.
 
     Args:
-        epsilon: Epsilon of every release.
-        exposures: ``N``, how often the bit has been exposed since its deletion, at least 1.
+        epsilon: The epsilon of every release.
+        exposures: The number ``N`` of exposures of the bit since its deletion, at least 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, exposures=exposures)
-    # Cells around the points of a grid on [-epsilon, epsilon]; atoms at both ends.
+    # The cells around the points of a grid on [-epsilon, epsilon], with atoms at both ends.
     edges = np.clip((np.arange(GRID + 2) - 0.5) * 2 / GRID - 1, -1, 1) * epsilon
     law = np.diff(np.exp((edges - epsilon) / 2)) / 2
     law[-1] += 0.5
@@ -111,10 +115,10 @@ def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
 
 
 def exposed_record(release: int) -> int:
-    """Return which deleted record the repaired counting exposes at a release: 1; 1, 2; 1, 2, 3; ...
+    """Return the number of the deleted record that repaired counting exposes at a release: 1; 1, 2; 1, 2, 3; ...
 
     Raises:
-        ParameterError: ``release`` is no whole number, at least 1.
+        ParameterError: ``release`` is not a whole number from 1 on.
     """
     require_count(least=1, release=release)
     sweep = (math.isqrt(8 * release - 7) - 1) // 2
@@ -125,7 +129,7 @@ def release_of_exposure(record: int, *, exposure: int) -> int:
     """Return the release at which the record of request ``record`` is exposed for the ``exposure``-th time.
 
     Raises:
-        ParameterError: A value is no whole number, at least 1.
+        ParameterError: A value is not a whole number from 1 on.
     """
     require_count(least=1, record=record, exposure=exposure)
     sweep = record + exposure - 2

@@ -1,8 +1,9 @@
-"""Noisy gradient descent on linear losses, exactly: what bounds on deletion and attacks are compared with.
+"""Exact noisy gradient descent on linear losses, with which bounds on deletion and attacks are compared.
 
-The losses ``<x, theta>`` with ``|x| <= L`` are convex, L-Lipschitz and smooth. With the regulariser
-``lambda |theta|^2 / 2`` a step is ``theta <- (1 - eta lambda) theta - eta mean(x) + sqrt(2 eta) sigma N(0, I)``: laws
-stay Gaussian with one variance in every coordinate, and requests move means only. Not in the paper: derived.
+The losses ``<x, theta>`` with ``|x| <= L`` are convex, L-Lipschitz and smooth. With the regulariser ``lambda |theta|^2
+/ 2``, a step is ``theta <- (1 - eta lambda) theta - eta mean(x) + sqrt(2 eta) sigma N(0, I)``. Distributions stay
+Gaussian with the same variance in every coordinate, and requests move only the means. This module is not in the paper:
+it is derived here.
 """
 
 import math
@@ -13,7 +14,7 @@ from certified_unlearning.accounting.deletion.rates import check_steps, lemma_5_
 
 
 def kept_after(problem: Problem, steps: float) -> float:
-    """Return ``(1 - eta lambda)^steps``, the share of the mean that is left after some steps.
+    """Return ``(1 - eta lambda)^steps``, the share of the mean that remains after some steps.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -27,15 +28,16 @@ def exact_deletion_curve(
 ) -> RenyiCurve:
     """Return the exact divergence of the model from one that never saw the deleted records, in the worst direction.
 
-    ``alpha (s / sigma)^2 (1 - eta lambda / 2) (1 - a^steps_before)^2 a^(2 steps) / (2 lambda)`` with ``s`` the
-    sensitivity and ``a = 1 - eta lambda``, from `planning.start_variance`'s start. Never above `deletion_curve`.
+    The divergence is ``alpha (s / sigma)^2 (1 - eta lambda / 2) (1 - a^steps_before)^2 a^(2 steps) / (2 lambda)`` with
+    the sensitivity ``s`` and ``a = 1 - eta lambda``, from the start of `planning.start_variance`. The divergence never
+    exceeds `deletion_curve`.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: Steps since the deletion.
-        steps_before: Steps of learning and requests while the records were present; may be infinite.
-        records: Records deleted.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number of steps since the deletion.
+        steps_before: The number of steps of learning and requests while the records were present; may be infinite.
+        records: The number of deleted records.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.

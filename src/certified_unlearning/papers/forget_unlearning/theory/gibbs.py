@@ -1,8 +1,9 @@
-"""Bounded non-convex losses: how near noisy gradient descent comes to its Gibbs law, and the risk it leaves.
+"""Bounded non-convex losses: the distance of noisy gradient descent from its Gibbs distribution, and the excess risk.
 
 Source: Theorems G.22, G.24 and 5.2 and Lemma G.23 of Chourasia and Shah, Forget Unlearning (ICML 2023). A record's loss
-without its regulariser ``lambda |theta|^2 / 2`` is ``L``-Lipschitz and within ``sigma^2 log(B) / 4`` of 0; the Gibbs
-law ``pi`` is proportional to ``exp(-f_D / sigma^2)``. Divergences from it are one-sided: the model first.
+without its regulariser ``lambda |theta|^2 / 2`` is ``L``-Lipschitz and within ``sigma^2 log(B) / 4`` of 0. The Gibbs
+distribution ``pi`` is proportional to ``exp(-f_D / sigma^2)``. Divergences from ``pi`` are one-sided: the model is the
+first argument.
 """
 
 import math
@@ -18,12 +19,12 @@ class BoundedProblem:
     """The mean of ``n`` bounded losses with a regulariser.
 
     Attributes:
-        n: Number of records.
-        dimension: ``d``.
-        lipschitz: ``L``, of each record's loss without its regulariser.
-        regularisation: ``lambda``.
-        smoothness: The paper's ``lambda + beta``, of each record's loss with its regulariser.
-        boundedness: ``B``, above 1.
+        n: The number of records.
+        dimension: The dimension ``d``.
+        lipschitz: The Lipschitz constant ``L`` of each record's loss without its regulariser.
+        regularisation: The coefficient ``lambda``.
+        smoothness: The paper's ``lambda + beta``, the smoothness of each record's loss with its regulariser.
+        boundedness: The constant ``B``, above 1.
 
     Raises:
         AssumptionError: ``regularisation`` exceeds ``smoothness``.
@@ -48,7 +49,7 @@ class BoundedProblem:
             )
 
     def largest_loss(self, sigma: float) -> float:
-        """Return ``sigma^2 log(B) / 4``."""
+        """Return the bound on the losses, ``sigma^2 log(B) / 4``."""
         return sigma**2 * math.log(self.boundedness) / 4
 
 
@@ -65,16 +66,16 @@ def largest_step_size(problem: BoundedProblem, *, alpha: float) -> float:
 def divergence_from_gibbs(
     problem: BoundedProblem, *, step_size: float, alpha: float, steps: float, start: float
 ) -> float:
-    """Return Theorem G.22: the divergence of the model from its Gibbs law ``pi`` after some steps.
+    """Return Theorem G.22: the divergence of the model from its Gibbs distribution ``pi`` after some steps.
 
-    ``alpha exp(-lambda eta K / (2 B)) start + 32 d eta alpha B smoothness^2 / lambda``.
+    The bound is ``alpha exp(-lambda eta K / (2 B)) start + 32 d eta alpha B smoothness^2 / lambda``.
 
     Args:
-        problem: The constants.
-        step_size: ``eta``.
-        alpha: Rényi order, above 1.
-        steps: ``K``; may be infinite.
-        start: The divergence before; at most ``log(B) / 2`` from the start of learning.
+        problem: The constants of the problem.
+        step_size: The step size ``eta``.
+        alpha: The Rényi order, above 1.
+        steps: The number ``K`` of steps; may be infinite.
+        start: The divergence before these steps; it is at most ``log(B) / 2`` at the start of learning.
 
     Raises:
         AssumptionError: ``step_size`` is above `largest_step_size`.
@@ -88,17 +89,20 @@ def divergence_from_gibbs(
 
 
 def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:
-    """Return Theorem G.24: excess risk of the Gibbs law, ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``."""
+    """Return Theorem G.24: the excess risk of a Gibbs distribution.
+
+    It is ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
+    """
     require_positive(sigma=sigma)
     condition = math.log(problem.smoothness / problem.regularisation)
     return problem.dimension * sigma**2 / 2 * (condition + math.sqrt(problem.boundedness))
 
 
 def nonconvex_risk(problem: BoundedProblem, *, sigma: float, epsilon_dd: float) -> float:
-    """Return Theorem 5.2's bound on the excess risk (Eq. 162), at every model of the stream.
+    """Return Theorem 5.2's bound on the excess risk (Eq. 162) of every model of the stream.
 
-    ``L sigma sqrt(2 epsilon_dd B / lambda) + epsilon_dd B sigma^2 (lambda + smoothness) / lambda
-    + (d sigma^2 / 2) (log(smoothness / lambda) + 2 sqrt(B))``.
+    The bound is ``L sigma sqrt(2 epsilon_dd B / lambda) + epsilon_dd B sigma^2 (lambda + smoothness) / lambda + (d
+    sigma^2 / 2) (log(smoothness / lambda) + 2 sqrt(B))``.
     """
     require_positive(sigma=sigma, epsilon_dd=epsilon_dd)
     weight, bound = problem.regularisation, problem.boundedness

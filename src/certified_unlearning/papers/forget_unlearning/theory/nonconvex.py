@@ -1,10 +1,10 @@
-"""Data deletion by noisy gradient descent on bounded non-convex losses, planned.
+"""Plans of data deletion by noisy gradient descent on bounded non-convex losses.
 
-Source: Theorem 5.2 of Chourasia and Shah, Forget Unlearning (ICML 2023), with its corrections. Notation as in
+Source: Theorem 5.2 of Chourasia and Shah, Forget Unlearning (ICML 2023), with its corrections. The notation is that of
 `gibbs`; the start is ``N(0, sigma^2 / lambda)``.
 
-Formulae rather than a useful certificate of risk: ``sigma^2`` shrinks like ``1 / n^2``, and so must the losses; then
-the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`) than the one certified.
+The formulas do not give a useful certificate of risk: ``sigma^2`` shrinks like ``1 / n^2``, and the losses must shrink
+with it. Then the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`) than the certified one.
 """
 
 import math
@@ -29,22 +29,22 @@ from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
 
 @dataclass(frozen=True)
 class NonconvexPlan:
-    """How to learn and to answer requests (Theorem 5.2), and what is then certified, at the planned whole steps.
+    """A plan of learning and answering requests (Theorem 5.2), with the certified values at its whole numbers of steps.
 
     Attributes:
-        problem: The constants.
-        records: ``r``, the most records of one request.
-        alpha: Rényi order.
-        step_size: ``eta``.
-        sigma: Noise scale.
-        learning_steps: ``K_A``.
-        deletion_steps: ``K``, of every request.
-        epsilon_dp: Bounds the divergence for a present record of every *single call*: over a chain of calls the
+        problem: The constants of the problem.
+        records: The largest number ``r`` of records in one request.
+        alpha: The Rényi order.
+        step_size: The step size ``eta``.
+        sigma: The noise scale.
+        learning_steps: The number ``K_A`` of learning steps.
+        deletion_steps: The number ``K`` of steps for every request.
+        epsilon_dp: A bound on the divergence for a present record of every *single call*; in a chain of calls, the
             bounds add up (Theorem G.7).
-        epsilon_dd: Bounds the divergence of every model from the Gibbs law of its data, under requests fixed in
-            advance. Given an observed model the argument by Gibbs laws says nothing: where requests depend on published
-            models, the chain of the calls that saw the record is what bounds.
-        risk_bound: The excess risk of every published model is at most this.
+        epsilon_dd: A bound on the divergence of every model from the Gibbs distribution of its data, under requests
+            that are fixed in advance. The argument by Gibbs distributions does not hold given an observed model. If
+            requests depend on published models, only the chain of the calls that saw the record gives a bound.
+        risk_bound: An upper bound on the excess risk of every published model.
     """
 
     problem: BoundedProblem
@@ -60,22 +60,22 @@ class NonconvexPlan:
 
     @property
     def start_variance(self) -> float:
-        """Variance of the Gaussian start in every coordinate, ``sigma^2 / lambda``."""
+        """The variance of the Gaussian start in every coordinate, ``sigma^2 / lambda``."""
         return self.sigma**2 / self.problem.regularisation
 
     @property
     def largest_loss(self) -> float:
-        """The losses must not exceed it in absolute value."""
+        """The largest allowed absolute value of the losses."""
         return self.problem.largest_loss(self.sigma)
 
     @property
     def zero_model_risk(self) -> float:
-        """Upper bound on the excess risk of the constant model 0: twice `largest_loss`."""
+        """An upper bound on the excess risk of the constant model 0: twice `largest_loss`."""
         return 2 * self.largest_loss
 
     @property
     def gradients_saved(self) -> int:
-        """``n (K_A - K)``, gradients of single records at every request; negative where retraining is cheaper."""
+        """``n (K_A - K)``, the single-record gradients saved at every request; negative if retraining is cheaper."""
         return self.problem.n * (self.learning_steps - self.deletion_steps)
 
 
@@ -88,24 +88,24 @@ def plan_nonconvex_deletion(
     records: int = 1,
     gradient_field: GradientField = "lipschitz",
 ) -> NonconvexPlan:
-    """Return Theorem 5.2's plan, its step size lowered to what Theorem G.22 needs.
+    """Return Theorem 5.2's plan, with its step size lowered to the limit of Theorem G.22.
 
-    ``eta = lambda / (64 B smoothness^2) min(epsilon_dd / (alpha d), 1 / alpha^2)``,
-    ``K_A = (2 B / (lambda eta)) log(alpha log(B) / epsilon_dd)``,
-    ``K = (2 B / (lambda eta)) log(2 alpha (epsilon_dd + (r / n) log(B)) / epsilon_dd)``, counts below 0 become 0, and
-    ``sigma^2 = alpha L^2 eta max(K_A, K) / (epsilon_dp n^2)``.
+    The step size is ``eta = lambda / (64 B smoothness^2) min(epsilon_dd / (alpha d), 1 / alpha^2)``. The numbers of
+    steps are ``K_A = (2 B / (lambda eta)) log(alpha log(B) / epsilon_dd)`` and ``K = (2 B / (lambda eta)) log(2 alpha
+    (epsilon_dd + (r / n) log(B)) / epsilon_dd)``, and numbers below 0 become 0. The noise is ``sigma^2 = alpha L^2 eta
+    max(K_A, K) / (epsilon_dp n^2)``.
 
     Args:
-        problem: The constants.
-        alpha: Rényi order, above 1.
-        epsilon_dp: Target for present records, at every single call; below ``d``.
-        epsilon_dd: Target for deleted records, at most ``epsilon_dp``.
-        records: ``r``, the most records of one request.
-        gradient_field: What the steps follow. The only clipped gradients that are covered are ``clipped-bounded``.
+        problem: The constants of the problem.
+        alpha: The Rényi order, above 1.
+        epsilon_dp: The target for present records at every single call; below ``d``.
+        epsilon_dd: The target for deleted records, at most ``epsilon_dp``.
+        records: The largest number ``r`` of records in one request.
+        gradient_field: The gradients that the steps follow. The only covered clipped gradients are ``clipped-bounded``.
 
     Raises:
-        AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``, that is not below ``d``, or the theorem does not survive
-            the clipping.
+        AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``, ``epsilon_dp`` is not below ``d``, or the theorem does
+            not hold with this clipping.
     """
     require_survival("Theorem 5.2", gradient_field)
     require_budgets(epsilon_dp, epsilon_dd)
@@ -145,12 +145,12 @@ def plan_nonconvex_deletion(
 def _times(
     regularisation: float, log_boundedness: float, alpha: float, epsilon_dd: float, fraction: float
 ) -> tuple[float, float]:
-    """Return ``eta K_A`` and ``eta K`` before rounding; the step size cancels."""
+    """Return ``eta K_A`` and ``eta K`` before rounding, in which the step size cancels."""
     scale = 2 * math.exp(log_boundedness) / regularisation
     learning = scale * math.log(alpha * log_boundedness / epsilon_dd)
     return learning, scale * math.log(2 * alpha * (1 + fraction * log_boundedness / epsilon_dd))
 
 
 def _variance_per_time(problem: BoundedProblem, alpha: float, epsilon_dp: float) -> float:
-    """Return what ``sigma^2`` is divided by ``eta K`` where Theorem G.7 gives ``epsilon_dp``."""
+    """Return ``sigma^2`` divided by ``eta K``, for which Theorem G.7 gives ``epsilon_dp``."""
     return alpha * (problem.lipschitz / problem.n) ** 2 / epsilon_dp

@@ -1,9 +1,9 @@
-"""Attack advantages between laws of released models, and what printed bounds promise under adaptive requests.
+"""Advantages of attacks between distributions of released models, and printed bounds under adaptive requests.
 
 Source: Theorems 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
-corrections. The advantage of a test is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are
-one-sided: the model first, its reference second. `accounting.deletion.soundness` has the advantage that a bound allows
-(Theorem 4.1).
+corrections. The advantage of a test is the difference of its probabilities of saying 1 for the two records. Divergences
+are one-sided: the first argument is the model, and the second is its reference. The advantage that a bound allows
+(Theorem 4.1) is in `accounting.deletion.soundness`.
 """
 
 import math
@@ -22,14 +22,14 @@ from certified_unlearning.errors import ParameterError
 def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     """Return the largest advantage that unlearning allows on one release, for requests fixed in advance.
 
-    Both laws are ``(epsilon, delta)``-indistinguishable from the law ``R`` of one retrained model. On any event ``A``
-    the one has at most ``1 - exp(-epsilon) (1 - R(A) - delta)`` and the other at least
-    ``exp(-epsilon) (R(A) - delta)``, which differ by ``1 - exp(-epsilon) (1 - 2 delta)``; ``R(A) = 1/2`` attains it
-    (derived; the definition itself promises nothing on deleted records).
+    Both distributions are ``(epsilon, delta)``-indistinguishable from the distribution ``R`` of one retrained model. On
+    any event ``A``, the first has at most ``1 - exp(-epsilon) (1 - R(A) - delta)`` and the second has at least
+    ``exp(-epsilon) (R(A) - delta)``. The difference is ``1 - exp(-epsilon) (1 - 2 delta)``, and ``R(A) = 1/2`` attains
+    it. This is derived here; the definition itself promises nothing about deleted records.
 
     Args:
-        epsilon: Epsilon of unlearning, in both directions; 0 for perfect unlearning.
-        delta: At least 0, below 1.
+        epsilon: The epsilon of unlearning, in both directions; 0 for perfect unlearning.
+        delta: The delta of unlearning, at least 0 and below 1.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
@@ -38,13 +38,14 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
 
 
 def gaussian_advantage(divergence: float, *, alpha: float) -> float:
-    """Return the advantage of the best test between two Gaussians of one covariance: ``2 Phi(mu / 2) - 1``.
+    """Return the advantage of the best test between two Gaussians with the same covariance: ``2 Phi(mu / 2) - 1``.
 
-    If laws are ``mu``-Gaussian DP, as those of the form `shifted` in `deletion` are, no test has a larger one.
+    If two distributions are ``mu``-Gaussian DP, as those of the form `shifted` in `deletion` are, no test has a larger
+    advantage.
 
     Args:
-        divergence: Their Rényi divergence, ``alpha mu^2 / 2``.
-        alpha: Its order, above 1.
+        divergence: The Rényi divergence of the two, ``alpha mu^2 / 2``.
+        alpha: The order of the divergence, above 1.
     """
     require_non_negative(divergence=divergence)
     check_order(alpha)
@@ -52,17 +53,17 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
 
 
 def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> float:
-    """Return Theorem 4.3 as printed: the deletion bound once requests depend on observed models.
+    """Return Theorem 4.3 as printed, the deletion bound if requests depend on observed models.
 
-    ``epsilon_dd + p epsilon_dp``. Right only if both bounds hold *given every observed model*: from every starting
-    model, over all calls up to the next observation or to the deletion. So it is for convex losses
-    (`planning.adaptive_deletion_curve`, smaller); for a bound that rests on fixed requests it is wrong, and what
-    remains is the sum over all calls that saw the record.
+    The printed bound is ``epsilon_dd + p epsilon_dp``. It is right only if both bounds hold *given every observed
+    model*, that is, from every starting model, over all calls up to the next observation or to the deletion. For convex
+    losses, this is the case, and `planning.adaptive_deletion_curve` is smaller. For a bound that needs fixed requests,
+    the printed bound is wrong, and only the sum over all calls that saw the record holds.
 
     Args:
-        epsilon_dd: Deletion bound under requests fixed in advance.
-        epsilon_dp: Bound for records that are present, at the same order.
-        observed: ``p``, the number of models that requests may depend on.
+        epsilon_dd: The deletion bound under requests that are fixed in advance.
+        epsilon_dp: The bound for present records, at the same order.
+        observed: The number ``p`` of models on which requests may depend.
     """
     require_non_negative(epsilon_dd=epsilon_dd, epsilon_dp=epsilon_dp)
     require_count(least=0, observed=observed)
@@ -70,15 +71,15 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
 
 
 def necessary_epsilon(advantage: float, *, alpha: float) -> float:
-    """Return Theorem 4.5 (Eq. 11): no deletion bound under adaptive requests may be smaller, given two attacks.
+    """Return Theorem 4.5 (Eq. 11): given two attacks, no deletion bound under adaptive requests can be smaller.
 
-    ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, at least 0: where
-    Theorem 4.1 allows the advantage ``a^2``. Both attacks tell apart data that differ in *one* record: of the learned
-    model, and of the model after a deletion, whatever the model before it.
+    The value is ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, at least
+    0, at which Theorem 4.1 allows the advantage ``a^2``. Both attacks distinguish data that differ in *one* record: one
+    by the learned model, the other by a model after a deletion, whatever the model before the deletion is.
 
     Args:
-        advantage: ``a``, that both attacks exceed; above 0, at most 1.
-        alpha: Rényi order, above 1.
+        advantage: The advantage ``a`` that both attacks exceed; above 0 and at most 1.
+        alpha: The Rényi order, above 1.
     """
     require_positive(advantage=advantage)
     if advantage > 1:
@@ -89,14 +90,15 @@ def necessary_epsilon(advantage: float, *, alpha: float) -> float:
 
 
 def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float:
-    """Return Remark G.8 with its missing factor 2: DP-SGD's multiplier for ``(epsilon, delta)`` by Theorem G.7.
+    """Return Remark G.8 with its missing factor 2: DP-SGD's noise multiplier for ``(epsilon, delta)`` by Theorem G.7.
 
-    ``(2 / epsilon) sqrt(K (epsilon + 2 log(1 / delta)))``, at the order ``1 + (2 / epsilon) log(1 / delta)``.
+    The multiplier is ``(2 / epsilon) sqrt(K (epsilon + 2 log(1 / delta)))``, at the order ``1 + (2 / epsilon) log(1 /
+    delta)``.
 
     Args:
-        epsilon: Target.
-        delta: Strictly between 0 and 1.
-        steps: ``K``, of the whole batch, at least 1.
+        epsilon: The target epsilon.
+        delta: The target delta, strictly between 0 and 1.
+        steps: The number ``K`` of full-batch steps, at least 1.
     """
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
@@ -105,7 +107,7 @@ def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float
 
 
 def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from the opposite bit so treated."""
+    """Return the divergence between a bit and its opposite, each kept with probability ``e^eps / (1 + e^eps)``."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     log_kept, log_flipped = _kept_and_flipped(epsilon)
@@ -113,7 +115,7 @@ def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
 
 
 def coin_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of a bit kept with probability ``e^eps / (1 + e^eps)`` from a fair coin."""
+    """Return the divergence from a fair coin of a bit that is kept with probability ``e^eps / (1 + e^eps)``."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     log_kept, log_flipped = _kept_and_flipped(epsilon)
@@ -129,10 +131,10 @@ def _kept_and_flipped(epsilon: float) -> tuple[float, float]:
 def bernoulli_divergence(
     log_first: float, log_second: float, log_first_reference: float, log_second_reference: float, *, alpha: float
 ) -> float:
-    """Return the Rényi divergence of two laws of a bit, given by logarithms of their probabilities."""
+    """Return the Rényi divergence of two distributions of a bit, given by logarithms of their probabilities."""
     gains = [(alpha - 1) * (log_first - log_first_reference), (alpha - 1) * (log_second - log_second_reference)]
     if max(gains) < 1:
-        # The sum below is near 1, and its logarithm would lose digits.
+        # The sum below is near 1, so its logarithm would lose digits.
         mean = math.exp(log_first) * math.expm1(gains[0]) + math.exp(log_second) * math.expm1(gains[1])
         return math.log1p(max(0.0, mean)) / (alpha - 1)
     exponents = log_first + gains[0], log_second + gains[1]
@@ -141,7 +143,7 @@ def bernoulli_divergence(
 
 
 def laplace_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence of two Laplace laws of scale ``1 / epsilon`` whose centres lie 1 apart."""
+    """Return the divergence of two Laplace distributions of scale ``1 / epsilon`` whose centres differ by 1."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     towards, away = (alpha - 1) * epsilon, -alpha * epsilon

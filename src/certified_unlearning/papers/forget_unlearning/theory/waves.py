@@ -1,14 +1,14 @@
-"""Noisy gradient descent on bounded losses that are not convex, exactly: waves on the line, followed by quadrature.
+"""Exact noisy gradient descent on bounded non-convex losses: waves on the line, computed by quadrature.
 
-Theorems 5.2, G.22 and G.24 and Lemma G.23 of Chourasia and Shah, Forget Unlearning (ICML 2023), are laid beside these
-laws, which are exact but for rounding. A record is a phase: its loss ``c sin(theta + phase)`` is within ``c`` of 0,
-``c``-Lipschitz and ``c``-smooth. With the regulariser ``lambda theta^2 / 2`` a step is
-``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, 1)``.
+Theorems 5.2, G.22 and G.24 and Lemma G.23 of Chourasia and Shah, Forget Unlearning (ICML 2023), are compared with these
+distributions, which are exact except for rounding. A record is a phase: its loss ``c sin(theta + phase)`` is within
+``c`` of 0, ``c``-Lipschitz and ``c``-smooth. With the regulariser ``lambda theta^2 / 2``, a step is ``theta <- theta -
+eta grad f_D(theta) + sqrt(2 eta) sigma N(0, 1)``.
 
-A law is kept as the coefficients of its density over that of the start ``N(0, sigma^2 / lambda)``, in orthonormal
-Hermite polynomials. A step is then a small matrix, and so are thousands of steps, its powers: no grid has to resolve
-the noise of a step. Integrals over a step's noise are exact, those over the start's law Gaussian quadrature; laws are
-laid beside each other on a grid of eight standard deviations of the start either way.
+A distribution is stored as the coefficients, in orthonormal Hermite polynomials, of its density divided by that of the
+start ``N(0, sigma^2 / lambda)``. A step is then a small matrix, and thousands of steps are its power, so no grid has to
+resolve the noise of a step. Integrals over a step's noise are exact, and integrals over the start are Gaussian
+quadrature. Distributions are compared on a grid that extends eight standard deviations of the start to both sides.
 """
 
 import math
@@ -27,7 +27,7 @@ Phases = tuple[float, ...]
 
 _DEGREES = 72
 _NODES = 200
-# Exact for polynomials up to twice as many less one, which covers every degree.
+# The quadrature is exact for polynomials of degree up to twice this number minus one, which covers every degree.
 _NOISE_NODES = 40
 
 
@@ -36,10 +36,10 @@ class Waves:
     """The losses and the constants of a step.
 
     Attributes:
-        amplitude: ``c``, of every record's loss.
-        regularisation: ``lambda``.
-        sigma: Noise scale.
-        step_size: ``eta``.
+        amplitude: The amplitude ``c`` of every record's loss.
+        regularisation: The coefficient ``lambda``.
+        sigma: The noise scale.
+        step_size: The step size ``eta``.
     """
 
     amplitude: float
@@ -57,23 +57,23 @@ class Waves:
 
     @property
     def nodes(self) -> Array:
-        """Where laws are evaluated, shape ``(nodes,)``."""
+        """The points at which distributions are evaluated, shape ``(nodes,)``."""
         points, _, _ = _grid()
         return points * math.sqrt(self.sigma**2 / self.regularisation)
 
     def start(self) -> Array:
-        """Return the start's law, ``N(0, sigma^2 / lambda)``, as coefficients, shape ``(degrees,)``."""
+        """Return the distribution of the start, ``N(0, sigma^2 / lambda)``, as coefficients, shape ``(degrees,)``."""
         law = np.zeros(_DEGREES)
         law[0] = 1.0
         return law
 
     def after(self, law: Array, records: Phases, *, steps: int) -> Array:
-        """Return the law after some steps on these records.
+        """Return the distribution after some steps on these records.
 
         Args:
-            law: Coefficients, shape ``(degrees,)``.
-            records: Phases.
-            steps: A whole number, at least 0.
+            law: The coefficients of the distribution before these steps, shape ``(degrees,)``.
+            records: The phases of the records.
+            steps: The number of steps, a whole number from 0 on.
         """
         require_count(least=0, steps=steps)
         power = _step(self, records)
@@ -84,10 +84,11 @@ class Waves:
         return law
 
     def density(self, law: Array) -> Array:
-        """Return a law's density, divided by the start's at `nodes`.
+        """Return a distribution's density, divided by the start's, at `nodes`.
 
         Raises:
-            ParameterError: It is not above 0 everywhere: the polynomials do not resolve this law.
+            ParameterError: The density is not above 0 everywhere, because the polynomials do not resolve this
+                distribution.
         """
         _, _, polynomials = _grid()
         ratio = law @ polynomials
@@ -99,7 +100,10 @@ class Waves:
         return np.asarray(ratio)
 
     def gibbs(self, records: Phases) -> Array:
-        """Return the Gibbs law's density over the start's at `nodes`, ``exp(-mean loss / sigma^2)`` normalised."""
+        """Return the Gibbs distribution's density, divided by the start's, at `nodes`.
+
+        It is ``exp(-mean loss / sigma^2)``, normalised.
+        """
         _, weights, _ = _grid()
         ratio = np.exp(-self.mean_loss(self.nodes, records) / self.sigma**2)
         return np.asarray(ratio / (weights @ ratio))
@@ -110,10 +114,10 @@ class Waves:
         return losses
 
     def risk(self, density: Array, records: Phases) -> float:
-        """Return the excess risk of a law, given by its density, divided by the start's at `nodes`."""
+        """Return the excess risk of a distribution, given by its density divided by the start's at `nodes`."""
         _, weights, _ = _grid()
         objective = self.mean_loss(self.nodes, records) + self.regularisation / 2 * self.nodes**2
-        # Beyond it the regulariser alone exceeds every value of the loss.
+        # Beyond this point, the regulariser alone exceeds every value of the loss.
         reach = 2 * math.sqrt(self.amplitude / self.regularisation) + 1
         fine = np.linspace(-reach, reach, 20_001)
         least = (self.mean_loss(fine, records) + self.regularisation / 2 * fine**2).min()
@@ -121,7 +125,7 @@ class Waves:
 
 
 def divergence(density: Array, reference: Array, *, alpha: float) -> float:
-    """Return the Rényi divergence of two laws, given by their densities over one start at its nodes."""
+    """Return the Rényi divergence of two distributions, given by their densities relative to one start at its nodes."""
     check_order(alpha)
     _, weights, _ = _grid()
     return math.log(float(weights @ (density**alpha * reference ** (1 - alpha)))) / (alpha - 1)
@@ -129,7 +133,7 @@ def divergence(density: Array, reference: Array, *, alpha: float) -> float:
 
 @cache
 def _grid() -> tuple[Array, Array, Array]:
-    """Return points, their weights under the standard normal law, and the polynomials there."""
+    """Return points, their weights under the standard normal distribution, and the polynomials at these points."""
     points = np.linspace(-8, 8, 801)
     weights = np.exp(-(points**2) / 2)
     return points, weights / weights.sum(), _polynomials(points)
@@ -137,7 +141,7 @@ def _grid() -> tuple[Array, Array, Array]:
 
 @cache
 def _quadrature() -> tuple[Array, Array, Array]:
-    """Return nodes and weights of the standard normal law, and the polynomials there, shape ``(degrees, nodes)``."""
+    """Return nodes and weights of the standard normal distribution, and polynomials, shape ``(degrees, nodes)``."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     return nodes, weights / weights.sum(), _polynomials(nodes)
 
@@ -153,7 +157,7 @@ def _polynomials(points: Array) -> Array:
 
 
 def _step(waves: Waves, records: Phases) -> Array:
-    """Return the matrix of a step on coefficients: ``E h_i(theta after) h_j(theta before)`` under the start's law."""
+    """Return the matrix of a step on coefficients: ``E h_i(theta after) h_j(theta before)`` under the start."""
     points, weights, polynomials = _quadrature()
     scale = math.sqrt(waves.sigma**2 / waves.regularisation)
     theta = points * scale
@@ -163,6 +167,6 @@ def _step(waves: Waves, records: Phases) -> Array:
     spread = math.sqrt(2 * waves.step_size * waves.regularisation)
     after = _polynomials(moved[:, np.newaxis] + spread * noise) @ (noise_weights / noise_weights.sum())
     matrix: Array = (after * weights) @ polynomials.T
-    # A step keeps the mass, also after millions of them.
+    # A step keeps the total mass, even after millions of steps.
     matrix[0] = np.eye(_DEGREES)[0]
     return matrix

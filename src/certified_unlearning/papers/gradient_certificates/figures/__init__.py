@@ -1,1 +1,1 @@
-"""Figures, one module an experiment."""
+"""The figures, one module for each experiment."""

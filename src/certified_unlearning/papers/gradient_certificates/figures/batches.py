@@ -1,4 +1,4 @@
-"""Figure of certified shares against the size of batches, and of the least batch that certifies enough."""
+"""The figure of certified shares against the batch size, and of the smallest batch that certifies enough."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def least_batches(rows: pd.DataFrame) -> "pd.Series[int]":
-    """Return, for each depth that has one, the least batch of the sweep whose mean share is what is wanted."""
+    """Return the smallest batch of the sweep with at least the wanted mean share, for each depth that has one."""
     enough = rows[rows["share"] >= rows["wanted"]]
     return enough.groupby("depth")["batch_size"].min()
 

@@ -1,4 +1,4 @@
-"""Figure of fine-tuning: certified shares of the new class against k, and its accuracy against the clipping level."""
+"""The figure of fine-tuning: certified shares of the new class against k, and its accuracy against clipping levels."""
 
 from typing import Any
 

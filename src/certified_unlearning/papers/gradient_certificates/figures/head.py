@@ -1,4 +1,4 @@
-"""Figure of a head on fixed features: certified shares against k, and accuracy with its bounds against epochs."""
+"""The figure of a head on fixed features: certified shares against k, and accuracy with its bounds against epochs."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             shares.errorbar(own["k"], own["share"], yerr=own["share_std"], capsize=2, **look.line())
         shares.set(xlabel="Records k of every batch", ylabel="Certified predictions", ylim=(-0.02, 1.02))
         shares.xaxis.set_major_locator(MaxNLocator(integer=True))
-        # The widest band lies lowest.
+        # The widest band is drawn below the others.
         for k, hue in sorted(zip(ks, hues, strict=True), reverse=True):
             own = rows[(rows["mode"] == "unlearning") & (rows["k"] == k)].sort_values("epochs")
             along.fill_between(own["epochs"], own["least_accuracy"], own["largest_accuracy"], **Look(hue).area())

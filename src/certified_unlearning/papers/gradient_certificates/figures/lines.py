@@ -1,4 +1,4 @@
-"""What the figures of certified shares have in common: lines with bands, and the looks of levels."""
+"""The common parts of the figures of certified shares: lines with bands, and the looks of levels."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from certified_unlearning.reproduction.figures.looks import Look, colours
 
 DASHED = (0, (4, 2))
 MODES: dict[str, Any] = {"unlearning": "-", "privacy": DASHED}
-"""How lines of a mode are dashed."""
+"""The line style of each mode."""
 _MARKERS = "osD^vPX"
 
 
 def looks_of_levels(levels: "pd.Series[Any]", style: FigureStyle, *, others: int = 0) -> dict[Any, Look]:
-    """Return a hue and a marker for each distinct level, in rising order; so many other hues are left free."""
+    """Return a hue and a marker for each distinct level, in increasing order; ``others`` hues stay free."""
     distinct = sorted({*levels})
     hues = colours(style, len(distinct) + others)
     return {
@@ -26,7 +26,7 @@ def looks_of_levels(levels: "pd.Series[Any]", style: FigureStyle, *, others: int
 
 
 def draw_shares(axes: Axes, rows: pd.DataFrame, look: Look, *, x: str) -> None:
-    """Draw one line of mean shares, with a band of one standard deviation inside [0, 1]."""
+    """Draw one line of mean shares, with a band of one standard deviation, cut off at 0 and 1."""
     rows = rows.sort_values(x)
     axes.plot(rows[x], rows["share"], **look.line())
     low, high = rows["share"] - rows["share_std"], rows["share"] + rows["share_std"]

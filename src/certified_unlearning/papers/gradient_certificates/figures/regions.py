@@ -1,4 +1,4 @@
-"""Figure of certified regions: the radius over the plane, a panel for each cloud, clipping level and mode."""
+"""The figure of certified regions: the radius on the plane, a panel for each cloud, clipping level and mode."""
 
 import pandas as pd
 import seaborn as sns
@@ -15,7 +15,7 @@ from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import colours
 
 MODES = ("privacy", "unlearning")
-"""Rows of panels, from above."""
+"""The rows of panels, from the top down."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -23,7 +23,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     pairs = rows.drop_duplicates(["data", "gamma"])
     columns = list(zip(pairs["data"], pairs["gamma"], strict=True))
     levels = sorted({0, *rows["radius"]})
-    # One hue from pale to dark: to be told apart by lightness alone.
+    # The shades have one hue from pale to dark, so that lightness alone distinguishes them.
     shades = [(1.0, 1.0, 1.0), *sns.light_palette(colours(style, 1)[0], len(levels))[1:]]
     line = colours(style, 4)[3]
     with shared.theme(style):

@@ -1,4 +1,4 @@
-"""Figure of streams of requests: what shards with budgets refuse, and what they save."""
+"""The figure of streams of requests: the refused queries and the savings of shards with budgets."""
 
 import pandas as pd
 from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""Figure of certified shares against k, a panel for each case."""
+"""The figure of certified shares against k, a panel for each case."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import GREY, Look, entries,
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.shares.shares_table`: a line for each gamma and way of bounding."""
+    """Draw rows of `tables.shares.shares_table`: a line for each gamma and bounding method."""
     names = list(dict.fromkeys(rows["case"]))
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

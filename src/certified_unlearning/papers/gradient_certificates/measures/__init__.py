@@ -1,1 +1,1 @@
-"""What claims measure: formulas, small exact problems, and rows of the experiments."""
+"""The measures of claims: formulas, small exact problems, and rows of the experiments."""

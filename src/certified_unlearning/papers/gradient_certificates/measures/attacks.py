@@ -19,9 +19,9 @@ from certified_unlearning.reproduction.claims.registry import measure
 Answers = Literal["certified", "uncertified"]
 _SEED = 1
 _RECORDS, _TARGETS, _UPDATES = 100, 60, 6
-"""Overlapping blobs, all records in one batch; every one of the targets is left out in turn."""
+"""The data are overlapping blobs, all in one batch; each of the targets is left out in turn."""
 _BOXED = 15
-"""Targets for which boxes are trained again, which takes longer than networks."""
+"""The number of targets for which boxes are trained again, which takes longer than training networks."""
 _DRAWS = 30
 _SIGMA = 1.0
 """The noise multiplier of DP-SGD; the paper states none."""
@@ -29,17 +29,17 @@ _SIGMA = 1.0
 
 @dataclass(frozen=True, eq=False)
 class _Attacked:
-    """A network with every target, and one without each; boxes for one record of each batch (privacy).
+    """A network with every target, networks without one target each, and boxes for one record of each batch (privacy).
 
     Attributes:
-        network: 6-8-2.
-        descent: How all were trained.
-        start: The start of the attack.
-        batch: The records; targets are the first of them.
-        with_all: Parameters, one run.
-        without: Parameters, a run for each target that is left out.
-        box: Around the first, for one removal and one addition.
-        queries: What the adversary asks for: records that nobody learned from.
+        network: The architecture, 6-8-2.
+        descent: The training of all networks.
+        start: The initial parameters of all networks.
+        batch: The records; the targets are the first of them.
+        with_all: The parameters of the network with all targets, one run.
+        without: The parameters of the networks that each lack one target, one run for each target.
+        box: The box around the first network, for one removal and one addition.
+        queries: The adversary's queries: records that no network learned.
     """
 
     network: Network
@@ -54,11 +54,12 @@ class _Attacked:
 
 @measure
 def advantage_of_full_knowledge(*, answers: Answers) -> float:
-    """Return the advantage of an adversary that knows all records but whether a target is one, start and batches.
+    """Return the advantage of an adversary that knows the start, the batches and all records except one.
 
-    It trains both networks itself and compares labels with the answers that it sees: it is right if any differs, and
-    guesses otherwise. No adversary has more. Networks have no noise, so that its true-positive rate less its
-    false-positive rate is the share of targets for which an answer differs.
+    The adversary does not know whether a target is a record. It trains both networks itself and compares their labels
+    with the observed answers: it is right if any label differs, and guesses otherwise. No other adversary has a larger
+    advantage. The networks have no noise. Therefore, the true-positive rate minus the false-positive rate is the share
+    of targets for which an answer differs.
     """
     attacked = _attacked()
     sure = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
@@ -70,8 +71,8 @@ def advantage_of_full_knowledge(*, answers: Answers) -> float:
 def advantage_by_right_labels(*, answers: Answers) -> float:
     """Return the advantage of guessing that a target was learned if its own label is predicted (Yeom et al. 2018).
 
-    Over the targets whose own prediction is certified, or over those whose is not: the share of right labels of the
-    network with the target, less that of the networks without it.
+    The advantage is that over the targets whose own prediction is certified, or over the others: the share of correct
+    labels by the network with the target, minus the share by the networks without it.
     """
     attacked = _attacked()
     rows, labels = attacked.batch.rows[:_TARGETS], attacked.batch.labels[:_TARGETS]
@@ -84,7 +85,7 @@ def advantage_by_right_labels(*, answers: Answers) -> float:
 
 @measure
 def advantage_by_status() -> float:
-    """Return the advantage of an adversary that knows all else, and sees nothing but which queries are certified."""
+    """Return the advantage of an adversary that knows everything else, and sees only which queries are certified."""
     attacked = _attacked()
     whole = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
     differ = 0
@@ -99,8 +100,8 @@ def advantage_by_status() -> float:
 def noisy_parameters_outside(*, noise_on: Literal["mean", "sum"]) -> float:
     """Return the share of draws in which noisy parameters leave the box of the noise-free ones.
 
-    Noise has the deviation of clipping level times multiplier, on the mean of a batch as line 16 prints it, or on its
-    sum as DP-SGD has it.
+    The standard deviation of the noise is the clipping level times the multiplier, on the mean of a batch as line 16
+    prints it, or on its sum as in DP-SGD.
     """
     attacked = _attacked()
     scale = _SIGMA * float(attacked.descent.bound or 0)
@@ -111,10 +112,12 @@ def noisy_parameters_outside(*, noise_on: Literal["mean", "sum"]) -> float:
 
 @measure
 def unsafe_after_the_check(*, noise: Literal["own", "shared"]) -> float:
-    """Return in how many draws noisy parameters pass the check and those of a neighbour, with the same noise, do not.
+    """Return the number of draws in which noisy parameters pass the check but a neighbour's parameters do not.
 
-    The neighbours lack one target each. ``own``: the box is that of training without noise, as Algorithm 1 has it, and
-    noise is so small that half of the draws pass. ``shared``: the noise moves the box, too.
+    Both have the same noise.
+
+    Each neighbour lacks one target. With ``own``, the box is that of training without noise, as in Algorithm 1, and the
+    noise is so small that half of the draws pass. With ``shared``, the noise moves the box, too.
     """
     attacked, found = _attacked(), 0
     for draw in range(_DRAWS):
@@ -127,9 +130,9 @@ def unsafe_after_the_check(*, noise: Literal["own", "shared"]) -> float:
 
 @measure
 def labels_changed_after_the_check() -> float:
-    """Return in how many draws noisy parameters pass the check and a neighbour's give a certified query another label.
+    """Return the number of draws that pass the check and in which a neighbour gives a certified query another label.
 
-    Noise is that of ``own`` in `unsafe_after_the_check`.
+    The noise is that of ``own`` in `unsafe_after_the_check`.
     """
     attacked, found = _attacked(), 0
     sure = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
@@ -168,7 +171,7 @@ def _boxes(attacked: _Attacked, batch: Batch, noise: list[Parameters] | None = N
 
 
 def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, without: bool = True) -> Parameters:
-    """Return parameters trained without each target, a run for each; or with all records, one run."""
+    """Return parameters trained without each target, one run for each target, or one run with all records."""
     runs = _TARGETS if without else 1
     present = torch.ones(runs, len(attacked.batch.rows), dtype=torch.bool)
     if without:
@@ -184,7 +187,7 @@ def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, wi
 
 
 def _labels(attacked: _Attacked, rows: Tensor, *, without: bool = True) -> Tensor:
-    """Return the labels by the networks that were each trained without one target, or by the one trained with all."""
+    """Return the labels by the networks that each lack one target, or by the network with all targets."""
     parameters = attacked.without if without else attacked.with_all
     return logits(attacked.network, parameters, rows[None]).argmax(dim=-1)
 
@@ -201,13 +204,13 @@ def _noise(attacked: _Attacked, scale: float, draw: int) -> list[Parameters]:
 
 
 def _passes(attacked: _Attacked, noise: list[Parameters]) -> bool:
-    """Return whether noisy parameters lie in the box of the noise-free ones: the check that Section 4.4.2 proposes."""
+    """Return whether noisy parameters are in the box of the noise-free ones, which is the check of Section 4.4.2."""
     return bool(_inside(attacked.box, _retrained(attacked, noise, without=False)).all())
 
 
 @cache
 def _scale_of_half() -> float:
-    """Return a deviation of noise with which about half of the draws pass the check, by bisection."""
+    """Return, by bisection, a standard deviation of the noise with which about half of the draws pass the check."""
     attacked, low, high = _attacked(), 0.0, float(_attacked().descent.bound or 0)
     for _ in range(8):
         middle = (low + high) / 2
@@ -217,7 +220,7 @@ def _scale_of_half() -> float:
 
 
 def _inside(box: Box, parameters: Parameters) -> Tensor:
-    """Return for each run whether all its parameters lie in the box."""
+    """Return, for each run, whether all its parameters are in the box."""
     return torch.stack(
         [side.holds(each).flatten(1).all(dim=1) for side, each in zip(box, parameters, strict=True)]
     ).all(dim=0)

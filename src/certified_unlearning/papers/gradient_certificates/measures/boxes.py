@@ -1,4 +1,4 @@
-"""Measures of abstract training on problems so small that every neighbour can be trained."""
+"""Measures of abstract training on problems that are so small that every neighbour can be trained."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -27,20 +27,22 @@ _UPDATES = 2
 
 @sweep("k = {k}")
 def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> float:
-    """Return the largest mean of a batch's gradients that changes attain, divided by the bound of lines 12 to 15.
+    """Return the largest mean of a batch's gradients under changes, divided by the bound of lines 12 to 15.
 
-    One update from a known start, means over present records: every removal of up to k, and for privacy every addition
-    of up to k gradients at the level of clipping.
+    The check makes one update from a known start, with means over present records. It tries every removal of up to k
+    records and, for privacy, every addition of up to k gradients at the clipping level.
     """
     return _largest_mean(_GRADIENTS, k, mode) / _upper(_GRADIENTS, k, CHANGES[mode])
 
 
 @measure
 def fixed_over_bound(*, normaliser: Normaliser) -> float:
-    """Return what a batch of two gradients at the level of clipping becomes by one more, over its bound for k = 1.
+    """Return the result of one more gradient in a batch of two, divided by its bound for k = 1.
 
-    Sums are divided by the two that were there: ``present`` takes the bound of means over present records, which lines
-    14 and 15 print; ``fixed`` the one for a divisor that stays.
+    All gradients are at the clipping level.
+
+    Sums are divided by two, the number of records at first. ``present`` uses the bound for means over present records,
+    which lines 14 and 15 print; ``fixed`` uses the bound for a fixed divisor.
     """
     level = 1.0
     bound = _upper((level, level), 1, CHANGES["privacy"], normaliser)
@@ -49,16 +51,17 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
 @measure
 def retrained_outside(*, recut: bool = False) -> float:
-    """Return how many retrainings without one record leave the box, of logistic regression.
+    """Return how many retrainings of logistic regression without one record leave the box.
 
-    Three records in one batch; with ``recut`` four in batches of two that are cut anew when one leaves.
+    The data are three records in one batch or, with ``recut``, four records in batches of two that are drawn again when
+    one leaves.
     """
     if recut:
         rows, labels = torch.tensor([1.0, 1.0, -1.0, -1.0]).double()[:, None], torch.ones(4, dtype=torch.int64)
         descent, start = Descent(loss="binary-cross-entropy", step_size=1.0), (torch.zeros(1, 1, 1).double(),)
         batches = [Batch(rows[:2], labels[:2]), Batch(rows[2:], labels[2:])]
         box = train(_SLOPE, descent, start, batches, k=[1]).box
-        # Without the first: the second and the third in one batch, the last alone.
+        # Without the first record: the second and the third in one batch, the last one alone.
         again = _trained(_SLOPE, descent, start, [(rows[1:3], labels[1:3]), (rows[3:], labels[3:])])
         return int(not _inside(again, box))
     rows, labels = _line()
@@ -72,7 +75,10 @@ def retrained_outside(*, recut: bool = False) -> float:
 
 @measure
 def status_changes() -> float:
-    """Return how many records' removal changes whether a prediction is certified (k = 1), of three test points."""
+    """Return how many records' removal changes whether the prediction at a test point is certified (k = 1).
+
+    There are three test points.
+    """
     rows, labels = _line()
     tests = torch.tensor([2.0, 0.5, -2.0], dtype=torch.float64)[:, None]
 
@@ -87,10 +93,10 @@ def status_changes() -> float:
 
 @sweep("b = {batch_size}", then=last_over_first)
 def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
-    """Return the widest side of the box at the last size of a batch, divided by that at the first.
+    """Return the widest side of the box at the last batch size, divided by that at the first.
 
-    2-4-2 network, k = 1, three updates, privacy. Where ``zero`` all inputs are 0, and so are the first biases: every
-    unit then stays at the kink of ReLU.
+    The check uses a 2-4-2 network, k = 1, three updates and privacy. With ``zero``, all inputs and the first biases are
+    0, so every unit stays at the kink of ReLU.
     """
     network = Network.dense(2, 4, 2)
     descent = Descent(step_size=0.2, clipping="clamp", bound=1.0)
@@ -107,9 +113,9 @@ def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> flo
 
 
 def _upper(gradients: Sequence[float], k: int, changes: Changes, normaliser: Normaliser = "present") -> float:
-    """Return the upper bound of the mean of given gradients: what one update from 0 moves a weight by at most.
+    """Return the upper bound of the mean of given gradients, the largest movement of a weight in one update from 0.
 
-    A record ``x`` of the class 0 has gradient ``x / 2`` at weight 0.
+    A record ``x`` of class 0 has gradient ``x / 2`` at weight 0.
     """
     rows = 2 * torch.tensor(gradients, dtype=torch.float64)[:, None]
     descent = Descent(loss="binary-cross-entropy", step_size=1.0, clipping="clamp", bound=1.0)

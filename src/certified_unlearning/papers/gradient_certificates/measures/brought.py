@@ -1,4 +1,4 @@
-"""Measures of the paper's own data, which this package cannot fetch: people bring them as features files."""
+"""Measures of the paper's own data, which this package cannot download: users add them as features files."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 AMEX, OCT, IMDB = "amex", "oct-mnist", "imdb-gpt2"
-"""What a features file must be called to count as the paper's data."""
+"""The names that features files must have to count as the paper's data."""
 _CONTENT = {
     AMEX: "the 5.5 million records of AMEX's default prediction",
     OCT: "MedMNIST's OCT images, of which those of Drusen are new",
@@ -28,10 +28,10 @@ _CONTENT = {
 
 @measure
 def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float, beyond: int) -> float:
-    """Return the least batch with which so many predictions are unlearning-safe; the largest that was tried if none is.
+    """Return the smallest batch with which the wanted share is unlearning-safe, or the largest tried if none is enough.
 
-    Privacy needs no smaller ones. Whether the least is above ``beyond`` is known only where a batch of that size was
-    tried and was not enough, or one up to that size was.
+    Privacy never needs smaller batches. Whether the smallest batch is above ``beyond`` is known only if a batch of that
+    size was tried and was not enough, or if a batch up to that size was enough.
     """
     rows = _rows(evidence, BATCHES.name, AMEX)
     own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]
@@ -58,7 +58,7 @@ def accuracies_on_oct(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def clipping_on_oct(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return by how much shares change from a clipping level to the next larger one, for every mode and k."""
+    """Return the change of the certified share from each clipping level to the next larger, for every mode and k."""
     rows = _rows(evidence, FINE_TUNING.name, OCT)
     _require_levels(rows)
     return [
@@ -70,7 +70,7 @@ def clipping_on_oct(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def shares_on_oct(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
-    """Return the certified share of the new class for k records, of every mode and clipping level."""
+    """Return the certified share of the new class for k records, for every mode and clipping level."""
     rows = _rows(evidence, FINE_TUNING.name, OCT)
     own = rows[rows["k"] == k]
     if own.empty:
@@ -95,13 +95,13 @@ def accuracy_on_imdb(evidence: Sequence[Evidence], *, epochs: int) -> float:
 
 
 def _require_levels(rows: pd.DataFrame) -> None:
-    """Raise `MissingEvidence` where there is one level of clipping only, which decides nothing about levels."""
+    """Raise `MissingEvidence` if there is only one clipping level, which decides nothing about levels."""
     if rows["gamma"].nunique() < 2:
         raise MissingEvidence(f"fine-tuning was run on {OCT} for one level of clipping only")
 
 
 def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
-    """Return the rows on IMDB after the given number of epochs: the paper's numbers are of no shorter training."""
+    """Return the rows on IMDB after this number of epochs; the paper's numbers are not for shorter training."""
     rows = _rows(evidence, HEAD.name, IMDB)
     own = rows[rows["epochs"] == epochs]
     if own.empty:
@@ -110,10 +110,10 @@ def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
 
 
 def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFrame:
-    """Return the rows of an experiment on a features file of that name, from the first evidence that has them.
+    """Return the rows of an experiment on a features file of this name, from the first evidence that has them.
 
     Raises:
-        MissingEvidence: There are none.
+        MissingEvidence: There are no such rows.
     """
     for each in evidence:
         if each.has_table(experiment):

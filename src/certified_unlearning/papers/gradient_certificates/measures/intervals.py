@@ -1,4 +1,4 @@
-"""Measures of interval arithmetic as the paper prints it: products, softmax, clipping, backward passes."""
+"""Measures of interval arithmetic as the paper prints it: products, softmax, clipping, and backward passes."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ _BOXES = 500
 
 @measure
 def members_outside_products() -> float:
-    """Return how many products of members of random boxes of matrices leave the product by midpoints and radii."""
+    """Return how many products of members of random boxes of matrices are outside the midpoint-radius product."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
     bounds = rump_product(left, right)
@@ -34,7 +34,10 @@ def members_outside_products() -> float:
 
 @measure
 def width_over_exact() -> dict[str, float]:
-    """Return how wide products by midpoints and radii are, divided by exact ones: of [0, 2] [0, 2], of random boxes."""
+    """Return the width of products by midpoints and radii, divided by the exact width.
+
+    The boxes are [0, 2] times [0, 2], and random boxes.
+    """
     ends = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(_SEED)
     found = {}
@@ -49,9 +52,9 @@ def width_over_exact() -> dict[str, float]:
 
 @measure
 def matrix_products(*, form: Literal["printed", "factored"]) -> float:
-    """Return how many products of matrices ``|A| Br + Ar |B| + Ar Br`` takes, with that of midpoints.
+    """Return the number of matrix products for ``|A| Br + Ar |B| + Ar Br``, including that of the midpoints.
 
-    ``factored`` writes ``Ar (|B| + Br)``; it is compared with the printed form on random boxes.
+    ``factored`` computes ``Ar (|B| + Br)`` at once; the check compares it with the printed form on random boxes.
     """
     generator = torch.Generator().manual_seed(_SEED)
     counted = _CountedProducts()
@@ -68,7 +71,7 @@ def matrix_products(*, form: Literal["printed", "factored"]) -> float:
 
 @measure
 def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list[Quantity]:
-    """Return upper bounds of softmax for boxes of logits, as printed in appendix B or with 1 for the own term."""
+    """Return upper bounds of softmax for boxes of logits, as Appendix B prints them or with 1 for the own term."""
     logits_box = Interval(*(torch.tensor([each], dtype=torch.float64) for each in (low, high)))
     if printed:
         upper = (logits_box.lower[:, None, :] - logits_box.upper[:, :, None]).exp().sum(dim=-1).reciprocal()
@@ -79,7 +82,7 @@ def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list
 
 @measure
 def softmax_members_outside(*, printed: bool) -> float:
-    """Return how many shares of members of random boxes of logits leave their bounds."""
+    """Return how many softmax values of members of random boxes of logits are outside their bounds."""
     generator = torch.Generator().manual_seed(_SEED)
     box = _box((_BOXES, 3), generator)
     lower, upper = softmax_bounds(box)
@@ -101,7 +104,7 @@ def clipped_widths(
     bound: float,
     clipping: Literal["clamp", "ends by norm", "sound by norm"],
 ) -> list[Quantity]:
-    """Return the widths of a box of gradients after clipping; of an interval none is below 0."""
+    """Return the widths of a box of gradients after clipping; a width below 0 shows that it is not an interval."""
     lower, upper = (torch.tensor([each], dtype=torch.float64) for each in (low, high))
     if clipping == "ends by norm":
         lower, upper = (each * min(1.0, bound / float(each.norm())) for each in (lower, upper))
@@ -114,9 +117,10 @@ def clipped_widths(
 
 @measure
 def weight_gradients_apart(*, factor: Literal["pre-activation", "activation"]) -> float:
-    """Return how far a weight's gradient is from the derivative by its logits times a layer's values.
+    """Return the distance of a weight's gradient from the derivative by its logits times a layer's values.
 
-    Values before or after ReLU, of the last layer of a 3-4-2 network, one record. The gradient is the trainer's.
+    The values are those before or after ReLU, for the last layer of a 3-4-2 network and one record. The trainer
+    computes the gradient.
     """
     generator = torch.Generator().manual_seed(_SEED)
     network = Network.dense(3, 4, 2)

@@ -1,4 +1,4 @@
-"""Measures of what the paper states in formulas and tables: costs, requests, schedules, printed numbers."""
+"""Measures of the paper's formulas and tables: costs, requests, schedules, and printed numbers."""
 
 import math
 
@@ -7,26 +7,26 @@ from certified_unlearning.reproduction.claims.registry import last_over_first, m
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Shards = tuple[int, int]
-"""``d`` shards, ``k`` removals that each may bear."""
+"""The number ``d`` of shards, and the number ``k`` of removals that each can bear."""
 FIGURE_4 = {("unlearning", 1): 0.975, ("privacy", 1): 0.946, ("unlearning", 5): 0.853, ("privacy", 5): 0.637,
             ("unlearning", 10): 0.665, ("privacy", 10): 0.027}  # fmt: skip
-"""Proportion of predictions with guarantees as the table in figure 4 prints it, by mode and k."""
+"""The proportion of predictions with guarantees that the table in Figure 4 prints, by mode and k."""
 _TRAININGS = 4
-"""What training with bounds costs, in trainings without them, as the paper counts."""
+"""The cost of training with bounds, in units of a training without them, as the paper counts."""
 
 
 @sweep("k = {requests}")
 def boxes_over_retrainings(*, requests: int) -> float:
-    """Return what bounds cost, divided by training once and again for every request, by the paper's count of trainings.
+    """Return the cost of bounds divided by that of one training and a retraining for each request, as the paper counts.
 
-    Four trainings in all, after which k requests need none.
+    The bounds cost four trainings in all, after which k requests need no training.
     """
     return _TRAININGS / (1 + requests)
 
 
 @sweep("d = {setting[0]}, k = {setting[1]}")
 def requests_over_rate(*, setting: Shards) -> float:
-    """Return the expected requests until no shard has budget left, over ``kd ln(kd)``; of k = 0 over ``d ln d``."""
+    """Return the expected requests until no shard has budget left, divided by ``kd ln(kd)``, or ``d ln d`` if k = 0."""
     shards, budget = setting
     members = shards * max(budget, 1)
     expected = occupancy.requests_until_all(shards, budget + 1)
@@ -35,7 +35,10 @@ def requests_over_rate(*, setting: Shards) -> float:
 
 @measure
 def requests_change(*, setting: list[Shards]) -> list[Quantity]:
-    """Return that quotient at the last setting, divided by that at the first: 1 where the rate is the right one."""
+    """Return the quotient of `requests_over_rate` at the last setting divided by that at the first.
+
+    If the rate is right, it is 1.
+    """
     return last_over_first(requests_over_rate(setting=setting))
 
 
@@ -58,18 +61,18 @@ def noise_over_dp_sgd(*, batch_size: int) -> float:
 
 @measure
 def amex_records() -> float:
-    """Return how many million records of AMEX Table 1 has."""
+    """Return the number of records of AMEX in Table 1, in millions."""
     return 5_531_451 / 1e6
 
 
 @measure
 def printed_shares(*, most: int) -> dict[str, float]:
-    """Return the proportions that figure 4's table prints for k up to a number."""
+    """Return the proportions that the table in Figure 4 prints for k up to ``most``."""
     return {f"{mode}, k = {k}": share for (mode, k), share in FIGURE_4.items() if k <= most}
 
 
 @measure
 def printed_privacy_less_unlearning() -> dict[str, float]:
-    """Return the proportion for privacy less that for unlearning, at each k of figure 4's table."""
+    """Return the proportion for privacy minus that for unlearning, at each k of the table in Figure 4."""
     ks = sorted({k for _, k in FIGURE_4})
     return {f"k = {k}": FIGURE_4["privacy", k] - FIGURE_4["unlearning", k] for k in ks}

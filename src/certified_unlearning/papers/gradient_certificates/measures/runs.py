@@ -1,4 +1,4 @@
-"""Measures of the rows of experiments."""
+"""Measures of the rows of the experiments."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
-"""Half the width of intervals of means over trials."""
+"""Half the width of the confidence intervals of means over trials, in standard errors."""
 _REMEDY = "run `snakemake --config preset=certificates`"
 
 
@@ -32,7 +32,7 @@ def certified_share(evidence: Sequence[Evidence], *, case: str, k: int, bounds: 
 
 @measure
 def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return by how much shares change from each k to the next one, of every line of ``shares``."""
+    """Return the change of the certified share from each k to the next one, for every line of ``shares``."""
     found = []
     for (case, gamma, bounds), line in table_of(evidence, SHARES.name).groupby(["case", "gamma", "bounds"], sort=False):
         ordered = line.sort_values("k")
@@ -46,7 +46,7 @@ def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return by how much shares by our bounds are above those by the published ones, wherever both were run."""
+    """Return the share by our bounds minus that by the published ones, for every case in which both were run."""
     rows = table_of(evidence, SHARES.name)
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
@@ -60,7 +60,7 @@ def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
-    """Return the share of the plane certified for k records, of each panel of ``regions``."""
+    """Return the certified share of the plane for k records, for each panel of ``regions``."""
     rows = table_of(evidence, REGIONS.name)
     if k not in set(rows["radius"]) | {rows["largest_k"].iloc[0]}:
         raise MissingEvidence(f"regions were not asked for k = {k}; add it to k in `params.yaml`")
@@ -74,12 +74,13 @@ def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
 def regions_compared(
     evidence: Sequence[Evidence], *, by: Literal["data", "gamma", "mode"], larger: list[str]
 ) -> list[Quantity]:
-    """Return by how much the certified part of the plane is larger on one side than on the other, at every k.
+    """Return how much larger the certified part of the plane is on one side than on the other, at every k.
 
     Args:
         evidence: The results.
-        by: What the sides differ in.
-        larger: The side that should be larger, and the other; of ``gamma`` nothing: the smaller level should be.
+        by: The column in which the two sides differ.
+        larger: The side that should be larger, and the other side; empty for ``gamma``, for which the smaller level
+            should be.
     """
     rows = table_of(evidence, REGIONS.name)
     shares = {
@@ -104,12 +105,13 @@ def regions_compared(
 def least_batch_changes(
     evidence: Sequence[Evidence], *, across: Literal["depth", "mode"], lost: float = math.inf
 ) -> list[Quantity]:
-    """Return how many times larger the least batch is for each depth than for the one before, or for privacy.
+    """Return the smallest batch for each depth divided by that for the depth before, or for privacy by unlearning.
 
     Args:
         evidence: The results.
-        across: ``depth``, or ``mode``: privacy over unlearning.
-        lost: What stands for a network that no batch of the sweep certifies, though one before it.
+        across: The comparison: ``depth``, or ``mode`` for privacy divided by unlearning.
+        lost: The value for a network that no batch of the sweep certifies, although a batch certifies the network
+            before.
     """
     rows = table_of(evidence, BATCHES.name)
     least = {mode: least_batches(rows[rows["mode"] == mode]).to_dict() for mode in CHANGES}
@@ -131,7 +133,7 @@ def least_batch_changes(
 
 @measure
 def fine_tuned_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]:
-    """Return the certified share of the new class for k records, of every mode and clipping level."""
+    """Return the certified share of the new class for k records, for every mode and clipping level."""
     rows = table_of(evidence, FINE_TUNING.name)
     return [
         Quantity(row["share"], f"{row['mode']}, gamma = {row['gamma']:g}", _error(row))
@@ -141,7 +143,7 @@ def fine_tuned_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]
 
 @measure
 def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma", "mode"]) -> list[Quantity]:
-    """Return by how much shares change from a clipping level to the next larger one, or from unlearning to privacy."""
+    """Return the change of the share from each clipping level to the next larger one, or from unlearning to privacy."""
     rows = table_of(evidence, FINE_TUNING.name)
     other = "mode" if across == "gamma" else "gamma"
     found = []
@@ -150,7 +152,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
         if across == "mode":
             ordered = line.set_index("mode").loc[["unlearning", "privacy"]].reset_index()
         found += [
-            # Boxes of both modes are nested, trial by trial; levels of clipping are not.
+            # Boxes of the two modes are nested in each trial; those of clipping levels are not.
             Quantity(
                 b["share"] - a["share"],
                 f"{value}, k = {k}, {a[across]} to {b[across]}",
@@ -165,7 +167,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
 
 @measure
 def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> dict[str, float]:
-    """Return by how much fine-tuning raises accuracy on the new class, at the smallest or largest clipping level."""
+    """Return the increase of accuracy on the new class by fine-tuning, at the smallest or largest clipping level."""
     rows = table_of(evidence, FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
         raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
@@ -175,7 +177,7 @@ def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smalles
 
 @measure
 def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> dict[str, float]:
-    """Return shares for privacy less those for unlearning, or of each stop less those of the one before."""
+    """Return the shares for privacy minus those for unlearning, or those of each stop minus those of the last one."""
     found: dict[str, float] = {}
     for k, own in table_of(evidence, HEAD.name).groupby("k", sort=True):
         shares = own.pivot_table("share", "epochs", "mode")
@@ -191,7 +193,7 @@ def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epoc
 
 @measure
 def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> dict[str, float]:
-    """Return by how much accuracy is inside its bounds (the nearer of both), or above one half at the end."""
+    """Return the distance of accuracy to the nearer of its bounds, or its final value minus one half."""
     rows = table_of(evidence, HEAD.name)
     if over == "chance":
         last = rows[rows["epochs"] == rows["epochs"].max()].iloc[0]

@@ -11,31 +11,34 @@ from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 6
-"""Half the width of intervals of means over streams."""
+"""Half the width of the confidence intervals of means over streams, in standard errors."""
 
 
 @measure
 def wrong_answers(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return how many answers differ from those of the ensemble trained again, of every stream and budget."""
+    """Return how many answers differ from those of the retrained ensemble, for every stream and budget."""
     return {f"{row['stream']}, {_budget(row)}": float(row["wrong"]) for _, row in _service(evidence).iterrows()}
 
 
 @measure
 def answers_compared(evidence: Sequence[Evidence]) -> float:
-    """Return how many answers were compared with those of the ensemble trained again, in all."""
+    """Return the total number of answers that were compared with those of the retrained ensemble."""
     return float(_service(evidence)["compared"].sum())
 
 
 @measure
 def requests_until_trained(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return how many requests to one shard there are until it is trained again, divided by its budget and one more."""
+    """Return the number of requests to one shard until its retraining, divided by its budget plus one."""
     own = _service(evidence, "one shard")
     return {_budget(row): row["first"] / (row["budget"] + 1) for _, row in own.iterrows()}
 
 
 @measure
 def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return with how many random requests no shard has budget left, divided by what a Poisson stream expects."""
+    """Return the number of random requests until no shard has budget left, divided by its expectation.
+
+    The expectation is that of a Poisson stream.
+    """
     return [
         Quantity(
             row["out"] / row["out_expected"],
@@ -48,20 +51,20 @@ def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def refused_of_one_shard_less_in_turn(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return the share refused where all requests go to one shard, less that where they go to each in turn."""
+    """Return the refused share if all requests go to one shard, minus that if they go to each shard in turn."""
     both = _service(evidence, "one shard").merge(_service(evidence, "in turn"), on="budget")
     return {_budget(row): row["refused_x"] - row["refused_y"] for _, row in both.iterrows()}
 
 
 @measure
 def work_of_sisa_over_ours(evidence: Sequence[Evidence], *, stream: str) -> dict[str, float]:
-    """Return how many gradients plain SISA takes for each of ours, by budget."""
+    """Return the number of gradients of plain SISA divided by ours, by budget."""
     own = _service(evidence, stream).dropna(subset=["against_sisa"])
     return {_budget(row): row["against_sisa"] / row["budget"] for _, row in own.iterrows()}
 
 
 def _service(evidence: Sequence[Evidence], stream: str = "") -> pd.DataFrame:
-    """Return the rows of a stream, or of all."""
+    """Return the rows of one stream, or of all streams."""
     rows = table_of(evidence, SERVICE.name)
     return rows[rows["stream"] == stream] if stream else rows
 

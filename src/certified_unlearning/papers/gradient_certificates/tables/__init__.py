@@ -1,1 +1,1 @@
-"""Tables of rows, one module an experiment."""
+"""The tables of rows, one module for each experiment."""

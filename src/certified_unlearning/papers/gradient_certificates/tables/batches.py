@@ -1,4 +1,4 @@
-"""Certified shares by the size of batches and by depth."""
+"""Certified shares by batch size and depth."""
 
 import time
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 
 def batches_table(sweep: Batches) -> pd.DataFrame:
-    """Return shares of certified test predictions: one row for each depth, mode and size of a batch.
+    """Return shares of certified test predictions: one row for each depth, mode and batch size.
 
     Raises:
         ParameterError: A batch is larger than the data.
-        DataError: A data set's raw files are found nowhere.
+        DataError: The raw files of a data set are missing.
     """
     return pd.DataFrame(_rows(sweep)).assign(
         experiment="batches",

@@ -28,17 +28,17 @@ PRETRAINING_MOMENTUM = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """What pre-training leaves: fixed features, and dense layers to go on from.
+    """The result of pre-training: fixed features, and dense layers to train further.
 
     Attributes:
-        data: Training and test records.
-        convolutions: What makes features of images; fixed. It leaves other rows as they are.
+        data: The training and test records.
+        convolutions: The fixed layers that compute the features of images; they return other rows unchanged.
         network: The dense layers.
-        start: Their parameters.
-        private: Which training records are of the new class: their places.
-        public: Which are of the others.
-        tests: Features of the test records.
-        new: Which of these are of the new class: flags.
+        start: The parameters of the dense layers.
+        private: The places of the training records of the new class.
+        public: The places of the other training records.
+        tests: The features of the test records.
+        new: Whether each test record is of the new class.
     """
 
     data: NewClass
@@ -52,12 +52,12 @@ class Pretrained:
 
     @property
     def test_labels(self) -> Tensor:
-        """What test records are."""
+        """The labels of the test records."""
         return self.data.test_labels
 
 
 def features_of(convolutions: nn.Module, rows: Tensor) -> Tensor:
-    """Return the features of records, shape ``(records, features)``; those of all of them would take gigabytes."""
+    """Return the features of records, shape ``(records, features)``; those of all records would take gigabytes."""
     with torch.no_grad():
         return torch.cat([convolutions(piece) for piece in torch.split(rows, 1000)])
 
@@ -66,8 +66,8 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     """Return certified shares of the new class: one row for each mode, gamma and k.
 
     Raises:
-        DataError: A data set's raw files are found nowhere, or a features file cannot be used.
-        ParameterError: A batch has more private records than there are of the new class.
+        DataError: The raw files of a data set are missing, or a features file cannot be used.
+        ParameterError: A batch has more private records than the new class has.
     """
     data = new_class_of(sweep.data, seed=sweep.seed, held_back=sweep.held_back)
     if int(data.new.sum()) < sweep.private:
@@ -89,7 +89,7 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
 
 
 def pretrained(data: NewClass, sweep: FineTuning, seed: int) -> Pretrained:
-    """Train a network without the new class, of images with convolutions, and return its features and dense layers."""
+    """Train a network without the new class, with convolutions for images; return its features and dense layers."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         convolutions = nn.Sequential(nn.Flatten())
@@ -122,7 +122,7 @@ def pretrained(data: NewClass, sweep: FineTuning, seed: int) -> Pretrained:
 
 
 def _require_pixels(data: NewClass, sweep: FineTuning) -> None:
-    """Raise `ParameterError` unless both convolutions have something to look at."""
+    """Raise `ParameterError` if the images are too small for both convolutions."""
     height, width = data.rows.shape[2:]
     if (min(height, width) - sweep.kernel) // sweep.stride + 1 < sweep.kernel:
         raise ParameterError(
@@ -132,7 +132,7 @@ def _require_pixels(data: NewClass, sweep: FineTuning) -> None:
 
 
 def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
-    """Go on from pre-training, with a box for each k: private records come first in every batch."""
+    """Continue after pre-training, with a box for each k; private records come first in every batch."""
     generator = torch.Generator().manual_seed(seed)
     private = torch.randperm(len(before.private), generator=generator)
     private = private[: len(private) // sweep.private * sweep.private].reshape(-1, sweep.private)
@@ -186,8 +186,8 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
 
 
 def _descend(model: nn.Module, data: NewClass, places: Tensor, sweep: FineTuning) -> None:
-    """Train without any bounds, by SGD with momentum: pre-training sees public records only."""
-    # Written out: importing and first using one of PyTorch's optimisers takes longer than a small pre-training.
+    """Train without bounds, by SGD with momentum; pre-training sees only public records."""
+    # SGD is written out: the import and first use of one of PyTorch's optimisers take longer than a small pre-training.
     parameters = list(model.parameters())
     velocities = [torch.zeros_like(each) for each in parameters]
     for _ in range(sweep.pretraining_epochs):

@@ -18,7 +18,7 @@ def head_table(sweep: Head) -> pd.DataFrame:
 
     Raises:
         ParameterError: A batch is larger than the data.
-        DataError: A data set's raw files are found nowhere.
+        DataError: The raw files of a data set are missing.
     """
     found = task_of(sweep.data, seed=sweep.seed)
     task = replace(found, rows=sweep.scale * found.rows, test_rows=sweep.scale * found.test_rows)

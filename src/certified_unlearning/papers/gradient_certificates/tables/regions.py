@@ -1,4 +1,4 @@
-"""Radii of predictions on a grid of the plane."""
+"""The radii of predictions on a grid of the plane."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Streams of deletion requests to an ensemble with budgets, and to plain SISA: what is answered, and what it takes."""
+"""Streams of deletion requests to an ensemble with budgets and to plain SISA: their answers and their work."""
 
 import statistics
 import time
@@ -23,25 +23,26 @@ from certified_unlearning.papers.gradient_certificates.service_sweep import Serv
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
 
 RANDOM_STREAMS = 1000
-"""Streams of random records whose waiting times are counted, without training."""
+"""The number of streams of random records whose waiting times are counted, without training."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One stream, answered with one budget.
+    """A stream that is answered with one budget.
 
     Attributes:
-        first: The request with which a shard is trained again for the first time.
-        out: The request with which no shard has budget left, if none is trained again; None if the stream has none.
-        trainings: Shards trained again.
-        refused: Share of queries without an answer after each request.
-        gradients: Number of records' gradients, in one pass of each stage.
-        sisa: Those of plain SISA.
-        retraining: Those of training all shards after every request.
-        compared: Answers that were compared with the ensemble trained again.
-        wrong: Those that differ.
-        changed: Labels of the ensemble trained again that removals changed.
-        accuracy: Share of right answers among those compared.
+        first: The number of the request that first causes the retraining of a shard.
+        out: The number of the request after which no shard has budget left, if none is retrained; None if the stream
+            never reaches it.
+        trainings: The number of retrained shards.
+        refused: The share of queries without an answer after each request.
+        gradients: The number of single-record gradients, in one pass of each stage.
+        sisa: The number of gradients of plain SISA.
+        retraining: The number of gradients if all shards are retrained after every request.
+        compared: The number of answers that were compared with the retrained ensemble.
+        wrong: The number of compared answers that differ from the retrained ensemble's.
+        changed: The number of labels of the retrained ensemble that removals changed.
+        accuracy: The share of correct answers among those compared.
     """
 
     first: int
@@ -58,11 +59,11 @@ class Trial:
 
 
 def service_table(sweep: Service) -> pd.DataFrame:
-    """Return what streams take and get: one row for each stream and budget.
+    """Return the work and the answers of streams: one row for each stream and budget.
 
     Raises:
-        ParameterError: There are fewer records than a stream asks for.
-        DataError: A data set's raw files are found nowhere.
+        ParameterError: There are fewer records than a stream needs.
+        DataError: The raw files of a data set are missing.
     """
     tasks = [task_of(sweep.data, seed=sweep.seed + trial, pooled=sweep.pooled) for trial in range(sweep.trials)]
     rows = [
@@ -74,13 +75,13 @@ def service_table(sweep: Service) -> pd.DataFrame:
 
 
 def boxes_of(budget: int) -> tuple[int, ...]:
-    """Return the budgets whose boxes are trained: powers of 2 below the largest, and that."""
+    """Return the budgets whose boxes are trained: the powers of 2 below the largest budget, and the largest."""
     powers = [2**each for each in range(budget.bit_length()) if 2**each < budget]
     return (*powers, budget)
 
 
 def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
-    """Return how the ensemble of a sweep is trained, one logit for each class."""
+    """Return the training of the ensemble of a sweep, with one logit for each class."""
     descent = Descent(step_size=sweep.step_size, clipping="clamp", bound=sweep.gamma)
     sharding = Sharding(len(task), sweep.shards, sweep.slices, boxes_of(budget))
     hidden = [sweep.hidden] if sweep.hidden else []
@@ -89,16 +90,16 @@ def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
 
 
 def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: torch.Generator) -> list[int]:
-    """Return records in the order in which they leave: at least as many as there are requests.
+    """Return records in the order in which they leave, at least as many as there are requests.
 
     Args:
-        sweep: How many shards, slices and requests there are.
-        stream: Its name.
+        sweep: The numbers of shards, slices and requests.
+        stream: The name of the stream.
         slices: The slice of every record.
-        generator: Draws the order within what the stream asks for.
+        generator: The generator that draws the order of the records within the rules of the stream.
 
     Raises:
-        ParameterError: There are not as many.
+        ParameterError: There are fewer records than requests.
     """
     order = torch.randperm(len(slices), generator=generator).tolist()
     of_shard: list[list[int]] = [[] for _ in range(sweep.shards)]
@@ -157,12 +158,14 @@ def _trial(sweep: Service, stream: str, budget: int, task: Task, at: int) -> Tri
 
 
 def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
-    """Return with which request some shard has so many, and with which all have; None where that is never so.
+    """Return the request at which some shard has ``hits`` requests, and that at which all shards do.
+
+    The latter is None if this never happens.
 
     Args:
-        shards: The shard of every request in turn, shape ``(requests,)``.
-        count: How many shards there are.
-        hits: One more than the budget.
+        shards: The shard of every request, in the order of the requests, shape ``(requests,)``.
+        count: The number of shards.
+        hits: The budget plus one.
     """
     seen = torch.nn.functional.one_hot(shards, count).cumsum(dim=0)
     first, out = (seen.amax(dim=1) < hits).sum(), (seen.amin(dim=1) < hits).sum()
@@ -170,7 +173,7 @@ def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
 
 
 def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[int, int | None]]:
-    """Return `waits` of `RANDOM_STREAMS` streams of records at random, which take no training."""
+    """Return `waits` of `RANDOM_STREAMS` random streams of records, without any training."""
     shards = torch.arange(sharding.n) % sharding.shards
     hits = sharding.budgets[-1] + 1
     return [
@@ -180,7 +183,7 @@ def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[i
 
 
 def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
-    """Return how many gradients plain SISA takes for requests, and training all shards after each, in single passes."""
+    """Return the gradients, in single passes, of plain SISA and of retraining all shards after each request."""
     plain, everything = ShardState(sharding), 0
     for each in places:
         plain.remove(each)
@@ -232,7 +235,7 @@ _CONSTANTS = ("hidden", "shards", "slices", "epochs", "step_size", "gamma", "req
 
 
 def _box_cost(sweep: Service, task: Task) -> float:
-    """Return how many times as long a stage takes with boxes as without; the best of three each."""
+    """Return the time of a stage with boxes divided by that without; each is the shortest of three."""
     settings = ensemble_of(sweep, task, sweep.budgets[-1])
     members = slice(0, max(1, len(task) // sweep.shards))
     batch = Batch(task.rows[members], task.labels[members])
@@ -252,7 +255,7 @@ def _box_cost(sweep: Service, task: Task) -> float:
 
 
 def _seconds(run: Callable[[], None]) -> float:
-    # Of the processor: others may keep it busy.
+    # The time is that of the processor, which other programs may keep busy.
     begun = time.process_time()
     run()
     return time.process_time() - begun

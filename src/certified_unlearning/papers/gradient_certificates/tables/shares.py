@@ -1,4 +1,4 @@
-"""Certified shares of several networks: trained with boxes, in many trials."""
+"""Certified shares of several networks that are trained with boxes, in many trials."""
 
 import time
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from certified_unlearning.papers.gradient_certificates.tasks import task_of
 
 
 def shares_table(sweep: Shares) -> pd.DataFrame:
-    """Return shares of certified test predictions: one row for each case, gamma, way of bounding and k.
+    """Return shares of certified test predictions: one row for each case, gamma, bounding method and k.
 
     Raises:
-        ParameterError: A batch is larger than the data, or images have no such squares.
-        DataError: A data set's raw files are found nowhere.
+        ParameterError: A batch is larger than the data, or images cannot be divided into such squares.
+        DataError: The raw files of a data set are missing.
     """
     rows = [row for case in sweep.cases for row in _of_case(case, sweep)]
     return pd.DataFrame(rows).assign(experiment="shares", trials=sweep.trials, seed=sweep.seed)

@@ -1,1 +1,1 @@
-"""What bounds alone say of Langevin unlearning: nothing is simulated."""
+"""Results of bounds alone on Langevin unlearning, without any simulation."""

@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 25
-"""Numbers of steps at which a bound is evaluated at most, by equal factors."""
+"""The largest number of step counts at which a bound is evaluated, in equal factors."""
 SIGMAS_PER_DECADE = 12
 
 ROWS = pa.schema(
@@ -39,14 +39,17 @@ ROWS = pa.schema(
         column("log10_epsilon", "number", "measure"),
     ]
 )
-"""One row for each bound and point of a part: ``learning`` (along T), ``unlearning`` (K), ``limit`` (sigma).
+"""The columns of the table, which has one row for each bound and point of a part.
 
-``learning_steps`` is empty where learning never ends, ``radius`` where a bound does not depend on it. Epsilon stands as
-its decimal logarithm, because no double holds the limits."""
+The parts are ``learning`` (along T), ``unlearning`` (along K) and ``limit`` (along sigma).
+
+``learning_steps`` is empty for learning without end, and ``radius`` is empty if a bound does not depend on it. Epsilon
+is given by its decimal logarithm, because no double can represent the limits.
+"""
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return epsilon by case 3 of the theorems, by their other two, by composition and by Proposition E.1.
+    """Return epsilon by case 3 of the theorems, by their other two cases, by composition and by Proposition E.1.
 
     Raises:
         AssumptionError: The step is too long.
@@ -84,7 +87,7 @@ def _along_unlearning(problem: Problem, sweep: BeyondConvexity) -> Iterator[dict
         point = {"part": "unlearning", "sigma": sigma, "learning_steps": learning, "unlearning_steps": steps}
         schedule = Schedule(sigma, 1, (steps,), learning)
         yield point | _bound("strongly convex", None, _log10(problem, lsi.curve(problem, schedule)))
-        # Steps on the same data change no divergence for composition.
+        # For composition, steps on the same data change no divergence.
         yield point | _bound("composition", None, _log10(problem, composition(problem, sigma=sigma, steps=learning)))
         for bound, convex in _GENERAL:
             curve = general.curve(_of(problem), schedule, radius=radius, convex=convex)
@@ -101,7 +104,7 @@ def _along_sigma(problem: Problem, sweep: BeyondConvexity) -> Iterator[dict[str,
         for radius in sweep.radius:
             for bound, convex in _GENERAL:
                 yield point | _bound(bound, radius, _initial_log10(problem, sigma, math.inf, radius, convex))
-            # log(1 + e^a) - log(1 + e^-a) = a: on the ball a logistic loss ranges over an interval of length M R.
+            # log(1 + e^a) - log(1 + e^-a) = a: on the ball, a logistic loss has values in an interval of length M R.
             divergence = gibbs_divergence(loss_range=problem.lipschitz * radius, n=problem.n, sigma=sigma)
             yield point | _bound("Proposition E.1", radius, math.log10(divergence))
 
@@ -122,7 +125,7 @@ def _bound(bound: str, radius: float | None, log10_epsilon: float) -> dict[str, 
 
 
 def _of(problem: Problem) -> Problem:
-    """Return the problem of the loss without its regulariser, of whose curvature L is an upper bound too."""
+    """Return the problem of the loss without its regulariser; L is an upper bound on its curvature, too."""
     return replace(problem, strong_convexity=0.0)
 
 
@@ -156,19 +159,19 @@ BEYOND_CONVEXITY = Experiment(
     needs_data=False,
     draw="certified_unlearning.papers.langevin_unlearning.figures.beyond_convexity:draw",
     caption=Caption(
-        "What the bounds say of one removed record beyond strong convexity, at MNIST’s constants",
-        "The lines show ε of Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. The "
-        "strongly convex case has m = λ, as everywhere else. The figure depends on no data set, and nothing is "
-        "simulated. The other two cases, convex and smooth, are for the logistic loss without its regulariser. They "
-        "know that it is convex, or no more than M and L. In both, every step is projected on a ball of radius R. "
-        "Left: ε before unlearning, against learning steps T. After so few steps the bounds do not depend on R. "
-        "Middle: ε after K unlearning steps from a model learned for T steps, against retraining for T + K steps, by "
-        "our extension of the theorems to finite T. Right: ε before unlearning, after learning without end, against "
-        "σ. Left of each steep line nothing is promised (at σ = 0.03 and R = 1 the limit is beyond 10⁵⁰⁰⁰). "
-        "Proposition E.1 bounds the Gibbs laws that small steps approach, and is no guarantee of a run. Composition "
-        "counts T Gaussian mechanisms and no more.",
-        "Three panels of ε on a logarithmic axis. Against T the convex and smooth cases rise above composition, and "
-        "the strongly convex one levels off; against K only the strongly convex one falls; against σ they plunge at a "
-        "σ that grows with R.",
+        "Bounds for one removed record beyond strong convexity, at MNIST’s constants",
+        "The lines show ε by Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. "
+        "The strongly convex case has m = λ, as everywhere else. The figure depends on no data set, and nothing is "
+        "simulated. The convex and the smooth case are for the logistic loss without its regulariser: the former "
+        "uses that this loss is convex, the latter only uses M and L. In both cases, every step is projected onto a "
+        "ball of radius R. Left: ε before unlearning, against learning steps T. After so few steps, the bounds do "
+        "not depend on R. Middle: ε after K unlearning steps from a model learned for T steps, against retraining "
+        "for T + K steps, by our extension of the theorems to finite T. Right: ε before unlearning, in the limit of "
+        "infinitely many learning steps, against σ. Left of each steep line, nothing is promised (at σ = 0.03 and R "
+        "= 1, the limit is beyond 10⁵⁰⁰⁰). Proposition E.1 bounds the Gibbs distributions that small steps "
+        "approach, and is no guarantee for a run. Composition only counts T Gaussian mechanisms.",
+        "Three panels of ε on a logarithmic axis. Against T, the convex and smooth cases rise above composition, "
+        "and the strongly convex one levels off. Against K, only the strongly convex one falls. Against σ, they "
+        "fall steeply at a σ that grows with R.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Privacy recuperation: certified epsilon against unlearning steps. Nothing is simulated."""
+"""Privacy recuperation: the certified epsilon against the number of unlearning steps. Nothing is simulated."""
 
 import pandas as pd
 
@@ -9,14 +9,14 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import BOUND_ROWS
 
 POINTS = 120
-"""Numbers of steps at which a bound is evaluated at most, 0 and the last among them."""
+"""The largest number of step counts at which a bound is evaluated, including 0 and the last one."""
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return certified epsilon against unlearning steps by every accountant.
+    """Return the certified epsilon against the number of unlearning steps, for every accountant.
 
     Raises:
-        ParameterError: More removals than records.
+        ParameterError: More records are removed than there are.
         AssumptionError: A theorem's assumption does not hold.
     """
     sweep = inputs.sweep
@@ -41,10 +41,10 @@ RECUPERATION = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.recuperation:draw",
     caption=Caption(
         "Privacy recuperation: ε against unlearning steps, by every accountant",
-        "All lines have the same noise and the same records removed at once. All are upper bounds against "
-        "retraining. The line exact on quadratics is the true value for quadratic losses that differ as much as "
-        "allowed, so no accountant can go below it without further assumptions. The ε axis ends at 0.008 or above; "
-        "smaller values leave the panel at the bottom. Nothing is simulated.",
-        "Falling lines of ε against unlearning steps; the paper’s bound is the slowest, ours meets the exact value.",
+        "All lines have the same noise, and the same number of records is removed at once. All are upper bounds "
+        "against retraining. The line “exact on quadratics” is the true value for quadratic losses that differ as "
+        "much as allowed, so no accountant can be below it without further assumptions. The ε axis ends at 0.008 or "
+        "above; lines with smaller values leave the panel at the bottom. Nothing is simulated.",
+        "Falling lines of ε against unlearning steps; the paper’s bound falls most slowly, ours meets the exact value.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Theorems 3.2 and 3.3 beyond strong convexity: epsilon against T, against K, and against sigma without end."""
+"""Theorems 3.2 and 3.3 beyond strong convexity: epsilon against T, against K, and in the limit against sigma."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,25 +17,27 @@ _NAMES = {
     "Proposition E.1": "Proposition E.1 (no guarantee)",
 }
 _EPSILONS = (1e-6, 1e4)
-"""The axis of epsilon of the limits ends here: above nothing is promised, and the lines go on."""
+"""The range of the epsilon axis for the limits. Above it, nothing is promised, and the lines continue."""
 
 
 _NAMED_AT = 1e3
-"""Where the radius of a limit is written."""
+"""The epsilon at which the radius of a limit is written."""
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``beyond_convexity`` (see `beyond_convexity.ROWS`): a panel for each part, a line for each bound.
+    """Draw rows of ``beyond_convexity`` (see `beyond_convexity.ROWS`), with a panel for each part.
+
+    Each bound has a line.
 
     Raises:
-        DataError: A bound is not known.
+        DataError: A row names an unknown bound.
     """
     shared.require_lines(bounds["bound"], _NAMES, "the bounds of beyond_convexity hold")
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         learning, unlearning, limit = figure.subplots(1, 3)
         hues = dict(zip(_NAMES, (BLACK, *colours(style, 2), GREY, GREY), strict=True))
-        # Along T and K no bound overflows.
+        # No bound overflows along T and K.
         bounds = bounds.assign(epsilon=10.0 ** bounds["log10_epsilon"].clip(upper=300))
         parts = dict(list(bounds.groupby("part", sort=False)))
         for axes, part, x in (
@@ -66,7 +68,7 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _draw_limits(axes: Axes, limits: pd.DataFrame, hues: dict[str, object]) -> None:
-    """Draw the limits against sigma; the radius stands where the convex case plunges."""
+    """Draw the limits against sigma; the radius is written at the steep part of the convex case."""
     for bound, rows in limits.groupby("bound", sort=False):
         look = Look(hues[str(bound)], dashes=DOTTED if bound == "Proposition E.1" else "-")
         for radius, of_radius in rows.groupby("radius", sort=False, dropna=False):

@@ -1,4 +1,4 @@
-"""Figure 3a: accuracy against target epsilon, one step of Langevin unlearning beside Descent-to-Delete."""
+"""Figure 3a: accuracy against target epsilon, for one step of Langevin unlearning and for Descent-to-Delete."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -12,8 +12,8 @@ from certified_unlearning.reproduction.figures.wording import method
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3a`` (see `reproduction.summaries.summarise`).
 
-    Langevin unlearning over its retraining; each form of Descent-to-Delete in a panel of its own, beside the mean of
-    the tightest Langevin accountant.
+    Langevin unlearning is drawn above its retraining. Each form of Descent-to-Delete has its own panel, with the mean
+    of the tightest Langevin accountant.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

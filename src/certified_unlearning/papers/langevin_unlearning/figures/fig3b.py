@@ -1,4 +1,4 @@
-"""Figure 3b: accumulated unlearning steps, and accuracy, against records removed, request by request."""
+"""Figure 3b: accumulated unlearning steps, and accuracy, against the number of removed records, request by request."""
 
 from dataclasses import replace
 
@@ -17,10 +17,10 @@ from certified_unlearning.reproduction.figures.wording import number
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3b`` (see `reproduction.summaries.summarise`).
 
-    A column of panels for each number of records per request, so that no panel has more than one line a method. Its
-    title names the methods that were run with that number.
-    Descent-to-Delete, which takes one record a request, is repeated thinly beside the steps of the others. Learning
-    anew is done once, after the last request; its accuracy is drawn as a level.
+    The figure has a column of panels for each number of records per request, so that no panel has more than one line
+    for each method. The title of a column names the methods that were run with that number. Descent-to-Delete, which
+    removes one record per request, is repeated as a thin line for comparison. Retraining happens once, after the last
+    request; its accuracy is drawn as a horizontal line.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
@@ -56,12 +56,12 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
-    """Return the names of methods, without the accountants in brackets."""
+    """Return the names of methods, without the accountants in parentheses."""
     return list(dict.fromkeys(method.partition(" (")[0] for method in rows["method"]))
 
 
 def _write_totals(axes: Axes, rows: pd.DataFrame, look: dict[str, Look]) -> None:
-    """Write how many steps each stream has taken in all at its end."""
+    """Write the total number of steps of each stream at the end of its line."""
     for label, stream in rows.groupby("label", sort=False):
         total = stream["accumulated_steps"].max()
         line_ends.label(axes, (stream["records_removed"].max(), total), number(total), look[str(label)].color)

@@ -1,4 +1,4 @@
-"""Figure 4: unlearning steps and accuracy (the paper's 5a) against target epsilon for groups of S."""
+"""Figure 4: unlearning steps and accuracy (the paper's Figure 5a) against target epsilon, for groups of size S."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.figures.wording import number
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig4`` (see `reproduction.summaries.summarise`).
 
-    A column of panels for each S: the lines of different S would hide each other.
+    The figure has a column of panels for each S, because the lines of different S would hide each other.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

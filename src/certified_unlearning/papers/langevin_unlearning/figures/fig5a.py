@@ -13,8 +13,8 @@ from certified_unlearning.reproduction.figures.wording import member, number
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig5a`` (see `reproduction.summaries.summarise`).
 
-    One panel for each epsilon: the lines of different epsilons would hide each other. Learning anew does not depend on
-    epsilon and is the same in all panels.
+    The figure has one panel for each epsilon, because the lines of different epsilons would hide each other. Retraining
+    does not depend on epsilon and is the same in all panels.
     """
     with shared.theme(style):
         look = looks(summary, style, dashed=False)

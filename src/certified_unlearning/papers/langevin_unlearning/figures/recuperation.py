@@ -1,4 +1,4 @@
-"""Privacy recuperation: certified epsilon against unlearning steps, by every accountant, with the exact value."""
+"""Privacy recuperation: certified epsilon against unlearning steps, for every accountant, and the exact value."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,14 +13,14 @@ from certified_unlearning.reproduction.figures.wording import number
 
 _EXACT = "exact on quadratics"
 _LEAST_EPSILON = 0.01
-"""The axis of epsilon ends here: smaller values can hardly be distinguished from perfect, and 0 has no place on it."""
+"""The end of the epsilon axis: smaller values can hardly be distinguished from 0, and 0 has no place on the axis."""
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``recuperation`` (see `rows.BOUND_ROWS`); the exact value is dashed, over the accountants.
+    """Draw rows of ``recuperation`` (see `rows.BOUND_ROWS`); the exact value is a dashed line on top of the others.
 
     Raises:
-        DataError: A bound is not known.
+        DataError: A row names an unknown bound.
     """
     with shared.theme(style):
         figure = shared.new_figure(style)

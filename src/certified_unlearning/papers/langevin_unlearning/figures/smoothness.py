@@ -1,4 +1,4 @@
-"""Fig. 3b's steps under every rule for the smoothness L: accounting only, nothing was simulated."""
+"""The steps of Fig. 3b under every rule for the smoothness L, by accounting only, without simulation."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -12,8 +12,8 @@ from certified_unlearning.reproduction.figures.wording import fixed, number
 def draw(streams: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw streams of requests (see `smoothness.ROWS`): a column for each rule, a row for each number of records.
 
-    Descent-to-Delete, which takes one record a request, is in every panel. The axes of steps are linear, as the
-    paper's is: a quarter less would hardly show on a logarithmic one.
+    Descent-to-Delete, which removes one record per request, is in every panel. The axes of steps are linear, as in the
+    paper: a difference of a quarter would hardly show on a logarithmic axis.
     """
     with shared.theme(style):
         streams = streams.rename(columns={"line": "label"})
@@ -45,5 +45,5 @@ def draw(streams: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _standing(rows: pd.DataFrame) -> str:
-    """Return what a rule's L is worth."""
+    """Return the status of a rule's L: whether it is an upper bound."""
     return "heuristic, no guarantee" if "heuristic" in set(rows["guarantee"]) else "holds after every removal"

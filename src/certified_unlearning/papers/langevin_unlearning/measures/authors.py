@@ -1,13 +1,13 @@
-"""Measures of our runs beside the trials that the authors stored.
+"""Measures that compare our runs with the trials that the authors stored.
 
-``authors_mnist.json`` has a row for each file of theirs that a claim uses: its name, and the mean, the sample standard
-deviation and the number of its trials. It was made from the values of the trials, or from their mean and population
-standard deviation, the latter times ``sqrt(n / (n - 1))``.
+``authors_mnist.json`` has a row for each of the authors' files that a claim uses: its name, and the mean, the sample
+standard deviation and the number of its trials. The rows come from the values of the trials, or from their mean and
+population standard deviation times ``sqrt(n / (n - 1))``.
 
-Which files belong to which figure, the authors' README says: ``baseline/<unlearning steps>`` to Fig. 3a,
-``paint_utility_epsilon/<S>`` to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Files directly under ``baseline`` and
-``paint_utility_s`` are of older runs, and epsilon = 0.1 is not in Fig. 4: both are left out. Of Fig. 5a the rows have
-epsilon = 1 only, as our runs do.
+The authors' README assigns files to figures: ``baseline/<unlearning steps>`` to Fig. 3a, ``paint_utility_epsilon/<S>``
+to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Two kinds of files are left out: those directly in ``baseline`` and
+``paint_utility_s``, which are from older runs, and those for epsilon = 0.1, which is not in Fig. 4. For Fig. 5a, the
+rows have only epsilon = 1, as our runs do.
 """
 
 import json
@@ -28,9 +28,9 @@ Curve = Literal[
 ]
 """The curves of Fig. 3a."""
 _SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
-"""What may tell apart the points of a curve, and what it is called."""
+"""The columns that distinguish the points of a curve, and their names."""
 _ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
-"""Those of the paper; retraining has none where all accountants take the same noise."""
+"""The accountants of the paper; retraining has none if all accountants need the same noise."""
 
 
 @measure
@@ -42,18 +42,19 @@ def gaps_to_authors(
     mechanism: Literal["langevin", "retraining", "descent-to-delete"],
     steps: int | None = None,
 ) -> list[Quantity]:
-    """Return our mean accuracies minus the authors' at the points of a curve of theirs, the largest difference first.
+    """Return our mean accuracies minus the authors' at the points of one of their curves, the largest difference first.
 
-    The unit is what a difference may be: half the width of its interval, which covers the noise of both sides' trials,
-    plus `ONE_POINT`. So a value beyond 1 is a difference of more than one percentage point that noise does not explain.
-    Where the true means are that close, a claim has such a value with probability `intervals.FALSE_ALARMS` at most.
+    The unit is the largest explained difference: half the width of the difference's confidence interval, which covers
+    the noise of both sides' trials, plus `ONE_POINT`. A value beyond 1 is therefore a difference of more than one
+    percentage point that noise does not explain. If the true means are that close, a claim has such a value with
+    probability at most `intervals.FALSE_ALARMS`.
 
     Args:
-        evidence: The results there are.
-        dataset: What the trials are of.
-        experiment: The figure's experiment.
-        mechanism: The mechanism; for retraining, the one with noise.
-        steps: Number of unlearning steps ``I`` of Descent-to-Delete.
+        evidence: The available results.
+        dataset: The data set of the trials.
+        experiment: The experiment of the figure.
+        mechanism: The mechanism; for retraining, this is retraining with noise.
+        steps: The number ``I`` of unlearning steps of Descent-to-Delete.
     """
     source = results_on(evidence, dataset)
     theirs = [
@@ -101,7 +102,7 @@ def _stored_trials() -> tuple[Row, ...]:
 
 
 def _gap(ours: Sequence[Row], theirs: Row, points: int, source: Evidence) -> Quantity:
-    """Return the difference at one of so many points; of fewer trials than an interval needs, with no end to it."""
+    """Return the difference at one of ``points`` points; with too few trials, its confidence interval is infinite."""
     swept = [name for name in _SWEPT if name in theirs]
     name = ", ".join(f"{_SWEPT[key]} = {theirs[key]:g}" for key in swept)
     same = [row for row in ours if all(row[key] == theirs[key] for key in swept)]

@@ -1,8 +1,9 @@
-"""Measures of Theorems 3.2 and 3.3 beyond strong convexity, of learning that stopped early, and of Gibbs laws.
+"""Measures of Theorems 3.2 and 3.3 beyond strong convexity, of learning that stopped early, and of Gibbs distributions.
 
-The theorems are evaluated at MNIST's constants: n, M, delta and Table 1's L with the step size 1/L, for the logistic
-loss without its regulariser. Its gradient is at most M = 1 everywhere, and its curvature at most 1/4, below that L.
-`convex` says whether its convexity is used, or nothing but L and M. One record is removed.
+The theorems are evaluated at the constants of MNIST: n, M, delta and Table 1's L with the step size 1/L, for the
+logistic loss without its regulariser. The gradient of this loss is at most M = 1 everywhere, and its curvature is at
+most 1/4, which is below that L. `convex` says whether the bound uses the convexity of the loss, or only L and M. One
+record is removed.
 """
 
 import math
@@ -62,7 +63,7 @@ def log10_epsilon_without_end(evidence: Sequence[Evidence], *, convex: bool, sig
 def general_over_composition(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return Theorem 3.3 after T steps from a point, divided by what the composition of T Gaussian mechanisms gives."""
+    """Return Theorem 3.3 after T steps from a point, divided by the composition of T Gaussian mechanisms."""
     problem = _mnist(evidence)
     composed = float(composition(problem, sigma=sigma, steps=steps).log_divergence(np.array([_ORDER]))[0])
     bound = _log_bound(problem, sigma=sigma, radius=radius, convex=convex, learning_steps=steps)
@@ -86,7 +87,10 @@ def general_over_its_limit(
 def general_epsilon(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return epsilon after K unlearning steps, against retraining for as many in all: our extension to finite T."""
+    """Return epsilon after K unlearning steps, against retraining for the same total steps.
+
+    This is our extension to finite T.
+    """
     problem = _mnist(evidence)
     schedule = Schedule(sigma, 1, (steps,), learning_steps)
     curve = general.curve(problem, schedule, radius=radius, convex=convex)
@@ -97,7 +101,7 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return the same after the last K, divided by that after the first."""
+    """Return epsilon after the last K unlearning steps, divided by that after the first K."""
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value
@@ -107,9 +111,9 @@ def general_epsilon_kept(
 def changes_of_general_recuperation(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return how the sum of Theorem 3.2's rates changes from one K to the next, from the stationary law on.
+    """Return the change of the sum of Theorem 3.2's rates from one K to the next, from the stationary distribution.
 
-    The divergence of order ``alpha`` falls by the exponential of that over ``alpha``.
+    The divergence of order ``alpha`` falls by the exponential of this sum divided by ``alpha``.
     """
     problem = _mnist(evidence)
     log_constant = general.log_stationary_constant(problem, sigma=sigma, radius=radius, convex=convex)
@@ -122,7 +126,7 @@ def changes_of_general_recuperation(
 def log10_steps_to_halve(evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float) -> float:
     """Return the decimal logarithm of the steps after which Theorem 3.2 halves a divergence of order 2.
 
-    At least so many, from the stationary law on: ``log(1 + x) <= x``.
+    It is a lower bound on the steps, by ``log(1 + x) <= x``, from the stationary distribution.
     """
     problem = _mnist(evidence)
     log_rate = math.log(2 * problem.step_size * sigma**2)
@@ -133,9 +137,11 @@ def log10_steps_to_halve(evidence: Sequence[Evidence], *, convex: bool, sigma: f
 
 @sweep("R = {radius:g}")
 def step_noise_over_radius(evidence: Sequence[Evidence], *, convex: bool, epsilon: float, radius: float) -> float:
-    """Return the norm of a step's noise, divided by the ball's radius, at the least sigma whose limit has this epsilon.
+    """Return the norm of a step's noise divided by the ball's radius.
 
-    The norm is ``sqrt(2 eta d) sigma``, d being the number of pixels.
+    The noise scale is the smallest sigma whose limit is this epsilon.
+
+    The norm is ``sqrt(2 eta d) sigma``, where d is the number of pixels.
     """
     from scipy.optimize import brentq
 
@@ -157,7 +163,7 @@ def step_noise_over_radius(evidence: Sequence[Evidence], *, convex: bool, epsilo
     return math.sqrt(2 * problem.step_size * PAPER["mnist-3-vs-8"].dimension) * sigma / radius
 
 
-# --- Learning that stopped early, and Gibbs laws ----------------------------------------------------------------------
+# --- Learning that stopped early, and Gibbs distributions -------------------------------------------------------------
 
 _QUADRATIC = Problem(n=100, strong_convexity=1.0, smoothness=1.0, lipschitz=1.0, step_size=0.1)
 _QUADRATIC_SIGMA = 0.1
@@ -165,15 +171,15 @@ _QUADRATIC_SIGMA = 0.1
 
 @sweep("alpha = {alpha:g}, T = {learning_steps}, K = {steps}")
 def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps: int) -> float:
-    """Return the exact divergence on quadratic losses over Section 3.3's bound, from the exact parts of that bound.
+    """Return the exact divergence on quadratic losses divided by Section 3.3's bound, from the bound's exact parts.
 
-    Gradients of the two data sets differ by ``2 M / n``. The start is a Gaussian of the stationary variance, so that
-    all laws have it, with its mean about 1 away from both minimisers.
+    Gradients of the two data sets differ by ``2 M / n``. The start is a Gaussian with the stationary variance, so all
+    distributions have this variance. Its mean is about 1 away from both minimisers.
     """
     problem, sigma = _QUADRATIC, _QUADRATIC_SIGMA
     kept = 1 - problem.step_size * problem.strong_convexity
     variance = 2 * problem.step_size * sigma**2 / (1 - kept**2)
-    # The minimiser with the record; that without it is 0, and the start is -1.
+    # The minimiser with the record; the minimiser without it is 0, and the start is -1.
     minimiser = problem.sensitivity(1) / problem.strong_convexity
     left = kept**learning_steps
 
@@ -191,9 +197,9 @@ def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps
 def epsilon_after_finite_learning(
     evidence: Sequence[Evidence], *, dataset: Dataset, sigma: float, learning_steps: int, distance: float
 ) -> float:
-    """Return epsilon after one unlearning step for one record, with what learning left by Eq. 6 counted.
+    """Return epsilon after one unlearning step for one record, including the remaining distance of learning by Eq. 6.
 
-    The start's mean lies ``distance`` from that of the stationary law.
+    The start's mean is ``distance`` away from that of the stationary distribution.
     """
     problem = paper_problem(evidence, dataset, "bound")
     unlearned = accounting.unlearning_curve(problem, Schedule(sigma, 1, (1,)))
@@ -207,9 +213,9 @@ def epsilon_after_finite_learning(
 def mu_after_finite_learning(
     evidence: Sequence[Evidence], *, dataset: Dataset, sigma: float, learning_steps: int, distance: float
 ) -> float:
-    """Return how far learning still is from a run that began at its stationary law, as a mu of Gaussian DP.
+    """Return the remaining distance of learning from a stationary run, as a mu of Gaussian DP.
 
-    By shifted interpolation, which is exact on quadratic losses; the two starts lie ``distance`` apart.
+    The distance is by shifted interpolation, which is exact on quadratic losses; the two starts are ``distance`` apart.
     """
     problem = paper_problem(evidence, dataset, "bound")
     return accounting.residual_mu(problem, sigma=sigma, distance=distance, steps=learning_steps)
@@ -217,13 +223,13 @@ def mu_after_finite_learning(
 
 @sweep("F = {loss_range:g}, n = {n}, alpha = {alpha:g}")
 def gibbs_over_proposition_e_1(*, loss_range: float, n: int, alpha: float) -> float:
-    """Return the exact divergence of two Gibbs laws on the line, divided by Proposition E.1."""
+    """Return the exact divergence of two Gibbs distributions on the line, divided by Proposition E.1."""
     exact = exact_gibbs_divergence(alpha=alpha, loss_range=loss_range, n=n)
     return exact / gibbs_divergence(loss_range=loss_range, n=n)
 
 
 @sweep("eta = {step_size:g}")
 def stationary_over_proposition_e_1(*, loss_range: float, alpha: float, step_size: float) -> float:
-    """Return the exact divergence of the laws of long noisy gradient descent, divided by Proposition E.1."""
+    """Return the exact divergence between limits of noisy gradient descent, divided by Proposition E.1."""
     exact = exact_stationary_divergence(alpha=alpha, loss_range=loss_range, step_size=step_size)
     return exact / gibbs_divergence(loss_range=loss_range, n=1)

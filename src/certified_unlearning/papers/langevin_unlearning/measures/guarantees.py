@@ -1,4 +1,4 @@
-"""Measures of the records' guarantees: every epsilon recomputed from the constants that stand beside it."""
+"""Measures of the guarantees in the records: every epsilon, computed again from the constants in its row."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -37,16 +37,16 @@ _CONSTANTS = [
 ]
 Row = dict[str, Any]
 ROUNDING = 1e-12
-"""Smaller deviations are not worth telling."""
+"""Smaller deviations are treated as 0."""
 
 
 @measure
 def epsilon_errors(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return by how much each recorded epsilon deviates, relatively, from the one that its constants give.
+    """Return the relative deviation of each recorded epsilon from the one that its constants give.
 
-    One entry for each data set, mechanism and experiment: the worst. Trials of one request that do not agree in their
-    epsilon are as many guarantees, and each must be right. None is stated where nothing is guaranteed, and only there:
-    else the deviation is infinite.
+    The result has one entry for each data set, mechanism and experiment: the worst deviation. If trials of one request
+    differ in their epsilon, each is a separate guarantee, and each must be right. An epsilon must be stated if and only
+    if something is guaranteed; otherwise, the deviation is infinite.
     """
     quantities: list[Quantity] = []
     for each in some(evidence):
@@ -74,7 +74,7 @@ def epsilon_over_target(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def accuracy_off_grid(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return how far, at most, an accuracy times the number of test records is from a whole number, by data set."""
+    """Return the largest distance of accuracy times the number of test records from a whole number, by data set."""
     quantities = []
     for each in some(evidence):
         counts = each.records["accuracy"] * each.data["n_test"]

@@ -1,6 +1,6 @@
-"""Measures by accounting: what the papers' formulas give under the constants that the paper states or used.
+"""Measures by accounting: the results of the papers' formulas under the constants that the paper states or used.
 
-They need no results, with one exception: the spectral smoothness of MNIST is a property of its records.
+They need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its records.
 """
 
 import math
@@ -29,7 +29,7 @@ def table_1_constant(
     datasets: Dataset,
     constant: Literal["smoothness", "strong_convexity", "lipschitz", "delta"],
 ) -> float:
-    """Return a constant of the experiments, one for each data set."""
+    """Return a constant of the experiments, one value for each data set."""
     problem = paper_problem(evidence, datasets, "bound")
     return 1 / problem.n if constant == "delta" else float(getattr(problem, constant))
 
@@ -38,7 +38,7 @@ def table_1_constant(
 def secret_state_sigma(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, steps: int, epsilon: float
 ) -> float:
-    """Return Descent-to-Delete's noise with internal state (Theorem N.1), one for each epsilon."""
+    """Return Descent-to-Delete's noise with internal state (Theorem N.1), one value for each epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, smoothness))
     return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=1 / problem.n, steps=steps)
 
@@ -52,7 +52,7 @@ def secret_state_excess(
     epsilon: float,
     requests: Literal["one", "a stream without end"],
 ) -> float:
-    """Return how many times the noise that is enough Theorem N.1 asks for, one for each number of steps and epsilon."""
+    """Return Theorem N.1's noise divided by the noise that is enough, for each number of steps and epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, "bound"))
     delta = 1 / problem.n
     enough = descent_shifted.secret_state_sigma(
@@ -66,7 +66,7 @@ def secret_state_excess(
 
 @sweep("epsilon = {epsilon:g}")
 def least_sigma(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, epsilon: float) -> float:
-    """Return the least noise scale for one record and one unlearning step, one for each epsilon."""
+    """Return the smallest noise scale for one record and one unlearning step, one value for each epsilon."""
     problem = paper_problem(evidence, dataset, smoothness)
     return accounting.least_sigma(problem, steps=1, epsilon=epsilon, delta=1 / problem.n, records=1)
 
@@ -75,7 +75,7 @@ def least_sigma(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: S
 def epsilon_after_one_step(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, sigma: float
 ) -> float:
-    """Return epsilon after one unlearning step for one record, one for each noise scale."""
+    """Return epsilon after one unlearning step for one record, one value for each noise scale."""
     problem = paper_problem(evidence, dataset, smoothness)
     return accounting.unlearning_epsilon(problem, Schedule(sigma, 1, (1,)), delta=1 / problem.n)
 
@@ -91,7 +91,7 @@ def least_steps(
     epsilon: float,
     grid: int = 1,
 ) -> float:
-    """Return the least K of 1, 1 + grid, ..."""
+    """Return the smallest K among 1, 1 + grid, ..."""
     problem = paper_problem(evidence, dataset, smoothness)
     return 1 + grid * math.ceil((_least_steps(problem, records, sigma, epsilon) - 1) / grid)
 
@@ -106,7 +106,7 @@ def changes_of_least_steps(
     sigma: list[float],
     epsilon: list[float],
 ) -> list[Quantity]:
-    """Return how the least K changes from one combination of the arguments to the next."""
+    """Return the change of the smallest K from one combination of the arguments to the next."""
     return changes(
         least_steps(
             evidence, dataset=dataset, smoothness=smoothness, records=records, sigma=sigma, epsilon=epsilon, grid=1
@@ -116,7 +116,7 @@ def changes_of_least_steps(
 
 @sweep("sigma = {sigma:g}")
 def initial_epsilon(evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float) -> float:
-    """Return epsilon before unlearning, one for each noise scale."""
+    """Return epsilon before unlearning, one value for each noise scale."""
     problem = paper_problem(evidence, dataset, "bound")
     return accounting.initial_epsilon(problem, sigma=sigma, delta=1 / problem.n, records=records)
 
@@ -125,7 +125,7 @@ def initial_epsilon(evidence: Sequence[Evidence], *, dataset: Dataset, records: 
 def changes_of_initial_epsilon(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: list[float]
 ) -> list[Quantity]:
-    """Return how epsilon before unlearning changes from one noise scale to the next."""
+    """Return the change of epsilon before unlearning from one noise scale to the next."""
     return changes(initial_epsilon(evidence, dataset=dataset, records=records, sigma=sigma))
 
 
@@ -133,7 +133,7 @@ def changes_of_initial_epsilon(
 def initial_renyi_at_the_order_after_unlearning(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float, epsilon: float
 ) -> Quantity:
-    """Return the Rényi divergence before unlearning, of the order that gives the best epsilon after the least K."""
+    """Return the Rényi divergence before unlearning, at the order of the best epsilon after the smallest K."""
     problem = paper_problem(evidence, dataset, "bound")
     steps = _least_steps(problem, records, sigma, epsilon)
     curve = accounting.unlearning_curve(problem, Schedule(sigma, records, (steps,)))
@@ -146,16 +146,19 @@ def initial_renyi_at_the_order_after_unlearning(
 def changes_of_epsilon(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records: int, sigma: float, steps: int
 ) -> float:
-    """Return how the certified epsilon changes from one number of unlearning steps to the next."""
+    """Return the change of the certified epsilon from one number of unlearning steps to the next."""
     problem = paper_problem(evidence, dataset, smoothness)
     return accounting.unlearning_epsilon(problem, Schedule(sigma, records, (steps,)), delta=1 / problem.n)
 
 
 @sweep("n = {n}", then=changes)
 def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: int) -> float:
-    """Return how the steps saved against retraining (Appendix E, order 2) change with n, all else as on a data set."""
+    """Return the change with n of the steps saved against retraining (Appendix E, order 2).
+
+    All other constants are those of a data set.
+    """
     problem = paper_problem(evidence, dataset, "bound")
-    sigma = 1.0  # It cancels.
+    sigma = 1.0  # The noise scale cancels.
     divergence = gaussian_start_divergence(problem, alpha=2, sigma=sigma, distance=1)
     return saved_steps(replace(problem, n=n), alpha=2, sigma=sigma, records=1, start_divergence=divergence)
 
@@ -164,7 +167,7 @@ def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n:
 def gaussian_divergences(
     evidence: Sequence[Evidence], *, dataset: Dataset, alpha: float, sigma: float, distance: float
 ) -> float:
-    """Return the Rényi divergence of two Gaussians of Appendix E's variance, one for each distance of their means."""
+    """Return the Rényi divergence of two Gaussians of Appendix E's variance, for each distance of their means."""
     problem = paper_problem(evidence, dataset, "bound")
     return gaussian_start_divergence(problem, alpha=alpha, sigma=sigma, distance=distance)
 

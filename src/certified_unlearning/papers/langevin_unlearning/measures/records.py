@@ -1,6 +1,6 @@
-"""Measures of results: what the runs of a preset say, and whether they are the runs that the paper describes.
+"""Measures of results: what the runs of a preset show, and whether they are the runs that the paper describes.
 
-Only the accountant ``lsi`` and Descent-to-Delete's printed theorems speak for the paper.
+Only the accountant ``lsi`` and Descent-to-Delete's printed theorems represent the paper.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,14 +28,14 @@ def dataset_fact(
     facts: Literal["n", "n_test", "d", "largest_eigenvalue"],
     features: Features | None = None,
 ) -> float:
-    """Return what the summary of the prepared data set says."""
+    """Return facts from the summary of the prepared data set."""
     data = of_features(results_on(evidence, dataset), features).data
     return float(data[facts])
 
 
 @measure
 def largest_eigenvalues(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return ``lambda_max(X'X / n)`` of every data set there are results on."""
+    """Return ``lambda_max(X'X / n)`` of every data set that has results."""
     return [Quantity(each.data["largest_eigenvalue"], each.dataset) for each in some(evidence)]
 
 
@@ -46,7 +46,7 @@ def recorded_constants(
     dataset: Dataset,
     constants: list[Literal["strong_convexity", "lipschitz", "delta"]],
 ) -> list[Quantity]:
-    """Return the least and the greatest value of constants over all runs on a data set."""
+    """Return the smallest and the largest value of constants over all runs on a data set."""
     records = results_on(evidence, dataset).records
     return [
         Quantity(value, f"{which} {name}")
@@ -65,7 +65,7 @@ def recorded_steps(
     values: list[float],
     records: int,
 ) -> list[Quantity]:
-    """Return the unlearning steps that the runs took under Table 1's smoothness, one for each value of a sweep."""
+    """Return the unlearning steps of the runs under Table 1's smoothness, one value for each value of a sweep."""
     source = results_on(evidence, dataset)
     if source.settings.smoothness != "bound":
         raise MissingEvidence(
@@ -90,7 +90,7 @@ def changes_of_recorded_steps(
     experiment: Experiment,
     along: Literal["records_removed", "sigma", "epsilon_target"],
 ) -> list[Quantity]:
-    """Return how the runs' unlearning steps change along a sweep, all else equal, on every data set."""
+    """Return the change of the runs' unlearning steps along a sweep, all else equal, on every data set."""
     quantities = []
     for each in some(evidence):
         for name, rows in _lines(_langevin(each, experiment), along):
@@ -103,7 +103,7 @@ def changes_of_recorded_steps(
 def final_accuracies(
     evidence: Sequence[Evidence], *, dataset: Dataset, experiment: Experiment, features: Features | None = None
 ) -> list[Quantity]:
-    """Return the mean accuracies after the last request: Langevin unlearning, Descent-to-Delete as printed."""
+    """Return the mean accuracies after the last request, for Langevin unlearning and printed Descent-to-Delete."""
     source = of_features(results_on(evidence, dataset), features)
     rows = [row for row in _last_requests(source, experiment) if row["accountant"] in PRINTED]
     rows = [row for row in rows if row["mechanism"] != "retraining"]
@@ -114,9 +114,9 @@ def final_accuracies(
 def gaps_to_retraining(
     evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return accuracy after unlearning minus accuracy after retraining with the same noise, on one data set or on all.
+    """Return accuracy after unlearning minus accuracy after retraining with the same noise, on one or all data sets.
 
-    In units of `gap_in_deviations`, as are all gaps here.
+    The unit of this gap, as of all gaps here, is that of `gap_in_deviations`.
     """
     pairs = []
     for each in _sources(evidence, dataset):
@@ -135,7 +135,7 @@ def gaps_to_retraining(
 def gaps_between_group_sizes(
     evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return accuracy after removing S records minus accuracy after removing the fewest, on one data set or on all."""
+    """Return accuracy after removing S records minus accuracy after removing the fewest, on one or all data sets."""
     pairs = []
     for each in _sources(evidence, dataset):
         for name, rows in _lines(_langevin(each, experiment), "records_removed"):
@@ -152,7 +152,7 @@ def gaps_between_group_sizes(
 
 @measure
 def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Dataset | None = None) -> list[Quantity]:
-    """Return Fig. 3a's accuracy of Langevin unlearning minus that of Descent-to-Delete with so many steps."""
+    """Return Fig. 3a's accuracy of Langevin unlearning minus that of Descent-to-Delete with ``steps`` steps."""
     return _gaps(_beside_descent(evidence, steps, dataset))
 
 
@@ -160,7 +160,7 @@ def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Datase
 def gains_over_descent(
     evidence: Sequence[Evidence], *, steps: int, least_epsilon: float, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return the same in accuracy, at the epsilons of a sweep from ``least_epsilon`` on."""
+    """Return the difference of these accuracies, without a unit, at the epsilons from ``least_epsilon`` on."""
     pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
     _some_of(pairs, f"epsilon from {least_epsilon:g} on in fig3a")
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
@@ -174,7 +174,7 @@ def accuracy_change(
     along: Literal["sigma", "epsilon_target"],
     dataset: Dataset | None = None,
 ) -> list[Quantity]:
-    """Return accuracy at the greatest value of a sweep minus accuracy at the least, on one data set or on all."""
+    """Return accuracy at the largest value of a sweep minus accuracy at the smallest, on one or all data sets."""
     pairs = []
     for each in _sources(evidence, dataset):
         rows = sorted(_langevin(each, experiment), key=lambda row: float(row[along]))
@@ -183,12 +183,12 @@ def accuracy_change(
 
 
 def _sources(evidence: Sequence[Evidence], dataset: Dataset | None) -> Sequence[Evidence]:
-    """Return the results on a data set, or all that there are."""
+    """Return the results on a data set, or all results."""
     return [results_on(evidence, dataset)] if dataset else some(evidence)
 
 
 def _beside_descent(evidence: Sequence[Evidence], steps: int, dataset: Dataset | None) -> list[tuple[str, Row, Row]]:
-    """Return Fig. 3a's points of Langevin unlearning, each with Descent-to-Delete's of so many steps."""
+    """Return Fig. 3a's points of Langevin unlearning, each with that of Descent-to-Delete with ``steps`` steps."""
     pairs = []
     for each in _sources(evidence, dataset):
         rows = _last_requests(each, "fig3a")
@@ -231,7 +231,7 @@ def _langevin(evidence: Evidence, experiment: str) -> list[Row]:
 
 
 def _lines(rows: Sequence[Row], along: str) -> Iterator[tuple[str, list[Row]]]:
-    """Return the lines of a sweep: rows that differ in nothing but ``along``, sorted by it."""
+    """Return the lines of a sweep: rows that differ only in ``along``, sorted by it."""
     names = {"records_removed": "S", "sigma": "sigma", "epsilon_target": "epsilon"}
     others = [name for name in names if name != along]
     lines: dict[str, list[Row]] = {}

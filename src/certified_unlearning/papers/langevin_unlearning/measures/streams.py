@@ -1,4 +1,4 @@
-"""Measures by accounting of Fig. 3b: 100 records removed request by request, each time down to epsilon = 1."""
+"""Measures, by accounting, of Fig. 3b: 100 records are removed request by request, each time down to epsilon = 1."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -22,7 +22,7 @@ def stream_steps(
     records_per_request: int,
     requests: list[int] | None = None,
 ) -> list[Quantity]:
-    """Return the least steps of the requests of Fig. 3b: of all of them, or of those listed, counted from 1."""
+    """Return the fewest steps of the requests of Fig. 3b, for all requests or for the listed ones, counted from 1."""
     steps = _stream(paper_problem(evidence, dataset, smoothness), records_per_request)
     return [Quantity(steps[number - 1], f"request {number}") for number in requests or range(1, len(steps) + 1)]
 
@@ -39,7 +39,7 @@ def stream_total(
 def stream_saving(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records_per_request: int
 ) -> float:
-    """Return which share of Descent-to-Delete's accumulated steps Langevin unlearning saves in Fig. 3b."""
+    """Return the share of Descent-to-Delete's accumulated steps that Langevin unlearning saves in Fig. 3b."""
     problem = paper_problem(evidence, dataset, smoothness)
     descent = sum(_published_state(problem, PAPER[dataset].dimension).steps_per_request)
     return 1 - sum(_stream(problem, records_per_request)) / descent
@@ -56,8 +56,8 @@ def descent_steps(
 ) -> float:
     """Return Descent-to-Delete's steps without internal state (Theorem N.2) in some requests, counted from 1.
 
-    ``I`` and the extra steps are rounded up separately, as the paper's numbers are. ``parameters`` is ``d``, by
-    default the number of features.
+    ``I`` and the extra steps are rounded up separately, as the paper's numbers are. ``parameters`` is ``d``; its
+    default is the number of features.
     """
     plan = _published_state(paper_problem(evidence, dataset, smoothness), parameters or PAPER[dataset].dimension)
     return plan.steps_per_request[requests - 1]

@@ -1,1 +1,1 @@
-"""Formulas of Langevin unlearning that only claims, figures or tests call."""
+"""Formulas of Langevin unlearning that only claims, figures or tests use."""

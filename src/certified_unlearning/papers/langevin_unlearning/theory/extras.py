@@ -1,6 +1,6 @@
-"""Additions to `lsi` from Langevin unlearning's appendices: the steps that are saved against retraining.
+"""Additions to `lsi` from the appendices of Langevin unlearning: the steps that unlearning saves against retraining.
 
-Source and notation as in `lsi`.
+The source and the notation are those of `lsi`.
 """
 
 import math
@@ -14,17 +14,18 @@ from certified_unlearning.errors import ParameterError
 
 
 def saved_steps(problem: Problem, *, alpha: float, sigma: float, records: int, start_divergence: float) -> float:
-    """Return how many fewer steps unlearning takes than retraining, to the same Rényi divergence of order ``alpha``.
+    """Return how many fewer steps unlearning takes than retraining to the same Rényi divergence of order ``alpha``.
 
-    Appendix E: ``(alpha / (m eta)) log(d_alpha(nu_0, nu_D') / eps0(alpha))``. The bounds decay alike, from the start's
-    and from the learned model's divergence from the stationary law on the new data. Negative where the start is nearer.
+    The number is that of Appendix E: ``(alpha / (m eta)) log(d_alpha(nu_0, nu_D') / eps0(alpha))``. Both bounds decay
+    at the same rate: one from the start's divergence from the stationary distribution on the new data, the other from
+    the learned model's. The number is negative if the start is nearer.
 
     Args:
-        problem: The constants.
-        alpha: Rényi order, above 1.
-        sigma: Noise scale.
-        records: ``S``, removed at once.
-        start_divergence: ``d_alpha(nu_0, nu_D')``, above 0; see `gaussian_start_divergence`.
+        problem: The constants of the problem.
+        alpha: The Rényi order, above 1.
+        sigma: The noise scale.
+        records: The number ``S`` of records that are removed at once.
+        start_divergence: The divergence ``d_alpha(nu_0, nu_D')``, above 0; see `gaussian_start_divergence`.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
@@ -39,14 +40,15 @@ def saved_steps(problem: Problem, *, alpha: float, sigma: float, records: int, s
 def gaussian_start_divergence(problem: Problem, *, alpha: float, sigma: float, distance: float) -> float:
     """Return ``d_alpha(nu_0, nu_D') = alpha m distance^2 / (4 sigma^2)`` for Gaussians of variance ``2 sigma^2 / m``.
 
-    An idealisation: the stationary law is Gaussian for quadratic losses only. Appendix E prints the norm ``distance``
-    without its square. At a distance of 1 `saved_steps` becomes ``(alpha / (m eta)) log(m^2 n^2 / (16 M^2))``.
+    This is an idealisation: the stationary distribution is Gaussian only for quadratic losses. Appendix E prints the
+    norm ``distance`` without its square. At a distance of 1, `saved_steps` becomes ``(alpha / (m eta)) log(m^2 n^2 /
+    (16 M^2))``.
 
     Args:
-        problem: The constants.
-        alpha: Rényi order, above 1.
-        sigma: Noise scale.
-        distance: Between the means: the start's and the optimum on the new data.
+        problem: The constants of the problem.
+        alpha: The Rényi order, above 1.
+        sigma: The noise scale.
+        distance: The distance between the start's mean and the optimum on the new data.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0.

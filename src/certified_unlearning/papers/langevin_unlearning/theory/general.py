@@ -1,27 +1,28 @@
-"""Langevin unlearning's bounds for convex and for non-convex losses: log-Sobolev constants carried from step to step.
+"""Langevin unlearning's bounds for convex and non-convex losses, by log-Sobolev constants that follow each step.
 
 Source: Theorems 3.2 and 3.3 of Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), cases 1 and 2, and Corollary
-3.4; notation and assumptions as in `lsi`. Every step must project on the ball of radius ``R`` around 0, and the start
-must lie in it. Constants are kept as logarithms: with ``R = 100`` and ``eta sigma^2 = 1e-3`` they reach ``exp(2e7)``.
+3.4. The notation and the assumptions are those of `lsi`. Every step must project onto the ball of radius ``R`` around
+0, and the start must be in this ball. Constants are stored as logarithms: with ``R = 100`` and ``eta sigma^2 = 1e-3``,
+they reach ``exp(2e7)``.
 
-The noise of a step counts as two halves, of variance ``h = eta sigma^2`` each. With ``g = (1 + eta L)^2``, or ``g = 1``
-for convex losses and ``eta <= 2/L``, the law after ``t`` steps from a ``C_0``-LSI start is ``C_t``-LSI, and half-way
-through the next step ``C_{t,1}``-LSI:
+The noise of a step is split into two halves, of variance ``h = eta sigma^2`` each. Let ``g = (1 + eta L)^2``, or ``g =
+1`` for convex losses and ``eta <= 2/L``. From a ``C_0``-LSI start, the distribution after ``t`` steps is ``C_t``-LSI,
+and the one half-way through the next step is ``C_{t,1}``-LSI:
 
     ``C_{t,1} = min(g C_t + h, Cbar)``, ``C_{t+1} = min(C_{t,1} + h, Ctilde)``,
 
-where ``Cbar`` and ``Ctilde`` hold for any law on the ball of radius ``R + eta M`` with noise of variance ``h`` and
-``2 h``. Theorem 3.3 prints ``Cbar`` for ``C_{t+1}`` too; its proof (eq. 44) has ``Ctilde``, which is the smaller one
-unless a step's noise is of the size of the ball.
+where ``Cbar`` and ``Ctilde`` hold for any distribution on the ball of radius ``R + eta M`` with noise of variance ``h``
+and ``2 h``. Theorem 3.3 prints ``Cbar`` for ``C_{t+1}``, too; its proof (eq. 44) has ``Ctilde``, which is smaller
+unless the noise of a step is of the size of the ball.
 
-What is certified depends on ``learning_steps``:
+The certified guarantee depends on ``learning_steps``:
 
-- Finite ``T``: the unlearned model is compared with one that was retrained for as many steps in all,
-  ``T + K_1 + ... + K_r``. Derived: both take a request's ``K`` steps on the same data, both have the constants ``C_t``
-  with ``t >= T``, and the proof of Theorem 3.2 needs no more than that.
-- Infinite ``T``: stationary laws, as the paper has it, with the saturated constant as ``C_LSI``. The sum in Theorem 3.3
-  converges to the geometric one at saturation, ``C_{t,1} / h``; what happened before is forgotten. In realistic cases
-  it is astronomically large, and steps gain nothing that a double could show.
+- Finite ``T``: the unlearned model is compared with one that was retrained for the same total number of steps, ``T +
+  K_1 + ... + K_r``. This is derived here: both models take a request's ``K`` steps on the same data, both have the
+  constants ``C_t`` with ``t >= T``, and the proof of Theorem 3.2 needs only these properties.
+- Infinite ``T``: the distributions are stationary, as in the paper, with the saturated constant as ``C_LSI``. The sum
+  in Theorem 3.3 converges to the geometric sum at saturation, ``C_{t,1} / h``, and no longer depends on the steps
+  before. In realistic cases, this limit is astronomically large, and the gain of a step is too small for a double.
 """
 
 import math
@@ -41,7 +42,7 @@ from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.langevin import lsi
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# The constants of all steps are held in memory.
+# The constants of all steps are in memory.
 MOST_FINITE_STEPS = 10**7
 LARGEST_LOG = 709.0
 
@@ -51,20 +52,20 @@ def curve(
 ) -> RenyiCurve:
     """Return bounds on the Rényi divergence between the unlearned and the retrained model after the last request.
 
-    Theorem 3.2 for the first request, then Corollary 3.4 (Hölder exponent 2). The module's docstring says which
-    retrained model is meant.
+    The bound is Theorem 3.2 for the first request, then Corollary 3.4 (Hölder exponent 2). The module's docstring says
+    which retrained model the bound compares with.
 
     Args:
-        problem: The constants.
-        schedule: Noise, records, learning steps and steps of the requests.
-        radius: ``R`` of the ball that every step projects on.
+        problem: The constants of the problem.
+        schedule: The noise, the records, the learning steps and the steps of the requests.
+        radius: The radius ``R`` of the ball onto which every step projects.
         convex: Whether every record's loss is convex.
-        start_constant: ``C_0`` of the start's law; 0 for a point, which is ``C_0``-LSI for every ``C_0 > 0``. Used
-            where ``learning_steps`` is finite.
+        start_constant: The constant ``C_0`` of the start; 0 for a point, which is ``C_0``-LSI for every ``C_0 > 0``. It
+            is used if ``learning_steps`` is finite.
 
     Raises:
-        ParameterError: There are more than 10^7 steps, but finitely many.
-        AssumptionError: ``step_size`` exceeds ``2 / smoothness`` for convex losses, or losses that are not convex have
+        ParameterError: The number of steps is finite, but above 10^7.
+        AssumptionError: ``step_size`` exceeds ``2 / smoothness`` for convex losses, or non-convex losses have
             ``strong_convexity`` above 0.
     """
     require_non_negative(start_constant=start_constant)
@@ -90,7 +91,7 @@ def curve(
             ]
         )
     sensitivities = lsi.stream_sensitivities(problem, schedule.records, len(schedule.steps))
-    # A step on other data costs alpha (eta s)^2 / (2 h), paid by the first half of its noise.
+    # A step on other data costs alpha (eta s)^2 / (2 h), for which the first half of its noise pays.
     log_cost = np.log(problem.step_size / 2) + 2 * np.log(sensitivities / schedule.sigma)
     return lsi.sequential_curve(log_cost + log_sums, exponents)
 
@@ -107,11 +108,11 @@ def initial_curve(
 ) -> RenyiCurve:
     """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
 
-    Theorem 3.3, convex and non-convex, for a group of ``records``:
+    The bound is Theorem 3.3, convex and non-convex, for a group of ``records``:
 
     ``eps0(alpha) = (alpha eta s^2 / (2 sigma^2)) sum_{t < T} prod_{t' = t}^{T - 1} (1 + h / C_{t',1})^-1``,
 
-    with the sensitivity ``s``, ``2 M S / n`` for ``replace``. Arguments and errors as for `curve`.
+    with the sensitivity ``s``, which is ``2 M S / n`` for ``replace``. Arguments and errors are those of `curve`.
     """
     schedule = Schedule(sigma=sigma, records_per_request=records, steps=(0,), learning_steps=learning_steps)
     return curve(problem, schedule, radius=radius, convex=convex, start_constant=start_constant)
@@ -127,10 +128,10 @@ def initial_log_epsilon(
     radius: float,
     convex: bool,
 ) -> float:
-    """Return the logarithm of epsilon before unlearning, which no double need hold: `initial_curve`, converted.
+    """Return the logarithm of epsilon before unlearning, from `initial_curve`; epsilon may exceed every double.
 
-    ``log(A + 2 sqrt(A log(1 / delta)))`` where the bound is ``A alpha``: the least of Proposition M.2 over the orders.
-    Arguments and errors as for `curve`, from a point.
+    The value is ``log(A + 2 sqrt(A log(1 / delta)))`` if the bound is ``A alpha``: the smallest value of Proposition
+    M.2 over the orders. Arguments and errors are those of `curve`, for a start at a point.
     """
     require_probability(delta=delta)
     curve_of_order = initial_curve(
@@ -141,10 +142,10 @@ def initial_log_epsilon(
 
 
 def log_stationary_constant(problem: Problem, *, sigma: float, radius: float, convex: bool) -> float:
-    """Return ``log C_LSI`` of the stationary law: where the constants ``C_t`` of Theorem 3.3 saturate.
+    """Return ``log C_LSI`` of the stationary distribution, at which the constants ``C_t`` of Theorem 3.3 saturate.
 
     Raises:
-        AssumptionError: As for `curve`.
+        AssumptionError: The conditions are those of `curve`.
     """
     return _ProjectedDescent(problem, sigma, radius, convex).log_full_cap
 
@@ -154,18 +155,18 @@ def recuperation(
 ) -> float:
     """Return ``sum_{k < K} R_k`` of Theorem 3.2: ``K`` steps multiply a divergence by ``exp(-sum / alpha)``.
 
-    ``R_k = log(1 + 2 h / (g C_k))``, cases 1 and 2.
+    The rates are ``R_k = log(1 + 2 h / (g C_k))``, in cases 1 and 2.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``, at most 10^7.
-        log_constant: ``log C_0``, of the law that the steps start from (``C_LSI``).
-        radius: ``R``.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps, at most 10^7.
+        log_constant: ``log C_0`` of the distribution from which the steps start (``C_LSI``).
+        radius: The radius ``R``.
         convex: Whether every record's loss is convex.
 
     Raises:
-        AssumptionError: As for `curve`.
+        AssumptionError: The conditions are those of `curve`.
     """
     require_count(least=0, steps=steps)
     if steps > MOST_FINITE_STEPS:
@@ -175,7 +176,7 @@ def recuperation(
 
 @dataclass(frozen=True)
 class _ProjectedDescent:
-    """Noisy gradient steps that project on a ball, with the symbols of the module's docstring."""
+    """Noisy gradient steps that project onto a ball, with the symbols of the module's docstring."""
 
     problem: Problem
     sigma: float
@@ -198,17 +199,17 @@ class _ProjectedDescent:
 
     @property
     def log_half(self) -> float:
-        """``log h``, half of a step's noise."""
+        """``log h``, the logarithm of half the variance of a step's noise."""
         return math.log(self.problem.step_size) + 2 * math.log(self.sigma)
 
     @property
     def log_full(self) -> float:
-        """``log(2 h)``, a step's noise."""
+        """``log(2 h)``, the logarithm of the variance of a step's noise."""
         return self.log_half + math.log(2)
 
     @property
     def log_expansion(self) -> float:
-        """``log g``: a gradient step maps a ``C``-LSI law to a ``g C``-LSI one."""
+        """``log g``; a gradient step maps a ``C``-LSI distribution to a ``g C``-LSI one."""
         return 0.0 if self.convex else 2 * math.log1p(self.problem.step_size * self.problem.smoothness)
 
     @property
@@ -218,7 +219,7 @@ class _ProjectedDescent:
 
     @property
     def log_full_cap(self) -> float:
-        """``log min(Ctilde, Cbar + h)``, where ``C_t`` saturates."""
+        """``log min(Ctilde, Cbar + h)``, the logarithm at which ``C_t`` saturates."""
         return min(self._log_cap(self.log_full), float(np.logaddexp(self.log_half_cap, self.log_half)))
 
     @property
@@ -229,7 +230,7 @@ class _ProjectedDescent:
     def log_constants(self, steps: int, log_start: float) -> Array:
         """Return ``log C_0, ..., log C_T``.
 
-        Below saturation ``C_t = g^t (C_0 + 2 h (1 + 1/g + ... + 1/g^(t-1)) / g)``.
+        Below saturation, ``C_t = g^t (C_0 + 2 h (1 + 1/g + ... + 1/g^(t-1)) / g)``.
         """
         times = np.arange(steps + 1, dtype=np.float64)
         growth = self.log_expansion
@@ -242,7 +243,8 @@ class _ProjectedDescent:
     def log_sums(self, log_constants: Array) -> Array:
         """Return the logarithms of Theorem 3.3's sums for ``0, ..., T`` learning steps.
 
-        Each is ``(P_0 + ... + P_{T-1}) / P_T``, ``P_t`` being the product of the first ``t`` of ``1 + h / C_{t',1}``.
+        Each sum is ``(P_0 + ... + P_{T-1}) / P_T``, where ``P_t`` is the product of the first ``t`` factors ``1 + h /
+        C_{t',1}``.
         """
         factors = np.log1p(np.exp(self.log_half - self._log_half_constants(log_constants[:-1])))
         log_products = np.append(0.0, np.cumsum(factors))
@@ -250,7 +252,7 @@ class _ProjectedDescent:
         return log_sums
 
     def recuperation(self, steps: int, log_start: float) -> float:
-        """Return ``sum_{k < K} R_k`` from a law with the constant ``C_0``."""
+        """Return ``sum_{k < K} R_k`` from a distribution with the constant ``C_0``."""
         log_constants = self.log_constants(steps, log_start)[:-1]
         with np.errstate(over="ignore"):
             rates = np.log1p(np.exp(self.log_full - self.log_expansion - log_constants))
@@ -262,8 +264,8 @@ class _ProjectedDescent:
         return logs
 
     def _log_cap(self, log_variance: float) -> float:
-        """Return the logarithm of ``6 (4 rho^2 + v) exp(4 rho^2 / v)``, ``rho = R + eta M``."""
+        """Return the logarithm of ``6 (4 rho^2 + v) exp(4 rho^2 / v)`` with ``rho = R + eta M``."""
         log_square = 2 * math.log(2 * (self.radius + self.problem.step_size * self.problem.lipschitz))
-        # Cut where no double could hold the constant, nor even its logarithm.
+        # The value is capped where no double could represent the constant, or even its logarithm.
         exponent = math.exp(min(log_square - log_variance, LARGEST_LOG))
         return math.log(6) + float(np.logaddexp(log_square, log_variance)) + exponent

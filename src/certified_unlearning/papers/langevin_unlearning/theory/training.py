@@ -1,7 +1,7 @@
-"""Langevin unlearning after learning that stopped early, and the Gibbs laws that small steps approach.
+"""Langevin unlearning after learning that stopped early, and the Gibbs distributions that small steps approach.
 
 Source: Section 3.3 (insufficient training), Appendix E (Eq. 6, Proposition E.1) and Proposition I.2 of Chien, Wang,
-Chen, Li, Langevin unlearning (NeurIPS 2024); notation as in `lsi`.
+Chen, Li, Langevin unlearning (NeurIPS 2024). The notation is that of `lsi`.
 """
 
 import math
@@ -17,16 +17,18 @@ from certified_unlearning.errors import ParameterError
 
 
 def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> RenyiCurve:
-    """Return the bound of Section 3.3 for a learner that stopped after ``T`` steps, against retraining that did so too.
+    """Return the bound of Section 3.3 if both learning and retraining stop after ``T`` steps.
 
-    ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``: the weak triangle inequality
-    of Proposition I.2 with ``p = q = 2``, twice. A factor stands before every term that either direction of the
-    divergence puts it before, so the bound is two-sided as ``eps_T`` and ``d`` are.
+    The bound is ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``, from two
+    applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. Each factor multiplies every
+    term that it multiplies in either direction of the divergence. Therefore, the bound is two-sided if ``eps_T`` and
+    ``d`` are.
 
     Args:
-        remaining: ``eps_T``, between the law after ``T`` steps and the stationary law, whatever the data.
-        unlearned: ``d``, between the unlearned model of a learner that had converged and the stationary law on the data
-            without the records (Theorem 3.2).
+        remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary one, whatever
+            the data are.
+        unlearned: ``d``, the divergence between the unlearned model of a learner that had converged and the stationary
+            distribution on the data without the records (Theorem 3.2).
     """
 
     def log_divergence(alpha: Array) -> Array:
@@ -39,16 +41,17 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
 
 
 def remaining_curve(problem: Problem, *, sigma: float, learning_steps: int, distance: float) -> RenyiCurve:
-    """Return ``eps_T`` by Eq. 6, from a Gaussian start whose mean lies ``distance`` from that of the stationary law.
+    """Return ``eps_T`` by Eq. 6, from a Gaussian start whose mean is ``distance`` away from the stationary mean.
 
-    ``exp(-m eta T / alpha) alpha m distance^2 / (4 sigma^2)``. An idealisation: the stationary law is taken for a
-    Gaussian of the start's variance ``2 sigma^2 / m``, as `extras.gaussian_start_divergence` does.
+    The value is ``exp(-m eta T / alpha) alpha m distance^2 / (4 sigma^2)``. This is an idealisation: the stationary
+    distribution is treated as a Gaussian of the start's variance ``2 sigma^2 / m``, as in
+    `extras.gaussian_start_divergence`.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        learning_steps: ``T``.
-        distance: Between the means, above 0.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        learning_steps: The number ``T`` of learning steps.
+        distance: The distance between the means, above 0.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0.
@@ -62,15 +65,17 @@ def remaining_curve(problem: Problem, *, sigma: float, learning_steps: int, dist
 
 
 def gibbs_divergence(*, loss_range: float, n: int, sigma: float = 1.0) -> float:
-    """Return Proposition E.1, ``2 F / (sigma^2 n)``: Gibbs laws of two data sets diverge by no more, at any order.
+    """Return Proposition E.1's bound on the divergence of two data sets' Gibbs distributions, ``2 F / (sigma^2 n)``.
 
-    The laws are proportional to ``exp(-f_D / sigma^2)``; the proposition has ``sigma = 1``. A discretised run has
-    another stationary law, so it is no guarantee of one.
+    It holds at any order.
+
+    The Gibbs distributions are proportional to ``exp(-f_D / sigma^2)``; the proposition has ``sigma = 1``. A
+    discretised run has another stationary distribution, so the bound is no guarantee for it.
 
     Args:
-        loss_range: ``F``: two records' losses differ by at most so much, at any parameters.
-        n: Number of records.
-        sigma: Noise scale.
+        loss_range: The largest difference ``F`` between the losses of two records, at any parameters.
+        n: The number of records.
+        sigma: The noise scale.
     """
     require_positive(loss_range=loss_range, sigma=sigma)
     require_count(least=1, n=n)
@@ -85,15 +90,15 @@ _SQUARINGS = 14
 
 
 def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
-    """Return the divergence of two Gibbs laws on the line, the larger direction, by quadrature.
+    """Return the larger divergence of two Gibbs distributions on the line, by quadrature.
 
-    ``n - 1`` records have the loss ``(F / 2) sin(x - 1)``, one has ``(F / 2) sin(x)`` or ``-(F / 2) sin(x)``, and the
-    regulariser is ``x^2 / 2``.
+    Of the records, ``n - 1`` have the loss ``(F / 2) sin(x - 1)``, and one has ``(F / 2) sin(x)`` or ``-(F / 2)
+    sin(x)``. The regulariser is ``x^2 / 2``.
 
     Args:
-        alpha: Rényi order, above 1.
-        loss_range: ``F``.
-        n: Number of records.
+        alpha: The Rényi order, above 1.
+        loss_range: The range ``F``.
+        n: The number of records.
     """
     require_positive(loss_range=loss_range)
     require_count(least=1, n=n)
@@ -103,14 +108,15 @@ def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
 
 
 def exact_stationary_divergence(*, alpha: float, loss_range: float, step_size: float) -> float:
-    """Return the divergence of the laws that noisy gradient steps leave as they are, the larger direction.
+    """Return the larger divergence of the stationary distributions of noisy gradient steps.
 
-    On the losses of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1, and the law is that after ``2^14`` steps.
+    The losses are those of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1, and the distribution is that after
+    ``2^14`` steps.
 
     Args:
-        alpha: Rényi order, above 1.
-        loss_range: ``F``.
-        step_size: ``eta``, from 0.01 to 0.2: smaller steps the grid does not resolve.
+        alpha: The Rényi order, above 1.
+        loss_range: The range ``F``.
+        step_size: The step size ``eta``, from 0.01 to 0.2; the grid does not resolve smaller steps.
     """
     require_positive(loss_range=loss_range)
     if not 0.01 <= step_size <= 0.2:
@@ -129,7 +135,7 @@ def _log_stationary(amplitude: float, step_size: float) -> npt.NDArray[np.float6
 
 
 def _two_sided(alpha: float, log_first: npt.NDArray[np.float64], log_second: npt.NDArray[np.float64]) -> float:
-    """Return the larger direction of the divergence of two laws on one grid, given by logarithms up to a constant."""
+    """Return the larger divergence of two distributions on one grid, given by logarithms up to a constant."""
     first, second = (logs - np.logaddexp.reduce(logs) for logs in (log_first, log_second))
     return max(
         float(np.logaddexp.reduce(alpha * p + (1 - alpha) * q)) / (alpha - 1)

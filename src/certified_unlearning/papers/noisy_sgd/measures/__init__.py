@@ -1,1 +1,1 @@
-"""Measures for the claims of Noisy SGD: formulas, and exact laws of quadratic losses."""
+"""Measures for the claims of Noisy SGD: formulas, and exact distributions of quadratic losses."""

@@ -1,4 +1,4 @@
-"""Measures of the bounds against exact laws, our analysis, and Langevin unlearning's."""
+"""Measures of the bounds, compared with exact distributions, our analysis, and Langevin unlearning's bounds."""
 
 import math
 from itertools import pairwise
@@ -25,7 +25,7 @@ from certified_unlearning.reproduction.claims.registry import sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _SMALL_SIGMA = 0.5
-"""Noise of the small problem."""
+"""The noise scale of the small problem."""
 
 
 @sweep("k = {steps}")
@@ -45,7 +45,7 @@ def two_points_over_bound(*, steps: int, published_code: bool = False) -> float:
 def enumerated_over_bound(
     *, batches: int, epochs: int, steps: int, of: Literal["exact over ours", "ours over theirs"]
 ) -> float:
-    """Return the largest quotient of two ``mu`` over all positions: the exact law's over ours, or ours over theirs."""
+    """Return the largest quotient of two ``mu`` over all positions: exact over ours, or ours over the paper's."""
     problem, cycle = small(batches)
     quotients = []
     for position in range(1, batches + 1):
@@ -66,7 +66,7 @@ def place_over_averaged(
 ) -> float:
     """Return exact divergences of quadratic losses, divided by the averaged bound.
 
-    The place is drawn and hidden, drawn and published, or the last one.
+    The place is drawn and hidden, or drawn and published, or it is the last one.
     """
     problem, cycle = small(batches)
     exact = [
@@ -87,7 +87,10 @@ def place_over_averaged(
 
 @sweep("b = {batch_size}, K = {epochs}")
 def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "epsilon"] = "mu") -> Quantity:
-    """Return our ``mu`` or epsilon over theirs, worst position, after numbers of epochs; 0 stands for one step."""
+    """Return our ``mu`` or epsilon divided by the paper's at the worst position, for numbers of epochs.
+
+    The number 0 means one step.
+    """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = max(1, round(epochs * cycle.batches))
     ours = pooled(problem, cycle, sigma=SIGMA, epochs=math.inf, steps=steps)
@@ -102,7 +105,7 @@ def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "eps
 
 @sweep("K = {steps}")
 def full_batch_over_langevin(*, steps: int) -> float:
-    """Return epsilon of the full batch over Langevin unlearning's log-Sobolev bound, both converted as published."""
+    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev), both converted as published."""
     problem, cycle = problem_of(N), cycle_of(N)
     theirs = known_curve(problem, cycle, sigma=SIGMA, epochs=math.inf, steps=steps)
     before = lsi.curve(problem, Schedule(SIGMA, 1, (steps,)))
@@ -111,7 +114,10 @@ def full_batch_over_langevin(*, steps: int) -> float:
 
 @sweep("l = {batches}, T = {epochs}")
 def noisy_cgd_over_ours(*, batches: int, epochs: int) -> float:
-    """Return NoisyCGD's published ``(s/tau) sqrt(1 + B)`` over our value at the last position, without unlearning."""
+    """Return NoisyCGD's published ``(s/tau) sqrt(1 + B)`` divided by our value.
+
+    Both are at the last position, without unlearning.
+    """
     problem, cycle = small(batches)
     ours = pooled(problem, cycle, sigma=_SMALL_SIGMA, epochs=epochs, steps=0)
     return _noisy_cgd(problem, cycle, _SMALL_SIGMA, epochs) / ours
@@ -119,7 +125,10 @@ def noisy_cgd_over_ours(*, batches: int, epochs: int) -> float:
 
 @sweep("b = {batch_size}")
 def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step", "epoch"]) -> float:
-    """Return theirs after one step or epoch, divided by NoisyCGD's bound on learning, which post-processing keeps."""
+    """Return the paper's mu after one step or epoch, divided by NoisyCGD's bound on learning.
+
+    Post-processing preserves NoisyCGD's bound.
+    """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     count = 1 if steps == "step" else cycle.batches
     distance = learned_distance(problem, cycle, epochs=epochs)
@@ -129,7 +138,7 @@ def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step",
 
 @sweep("b = {batch_size}")
 def ours_over_theirs_sequential(*, batch_size: int, epochs: int, requests: int) -> float:
-    """Return our ``mu`` after each of equal requests over theirs, one epoch a request, largest quotient of a stream."""
+    """Return the largest quotient of our ``mu`` and the paper's in a stream of equal requests of one epoch each."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = (cycle.batches,) * requests
     distances = sequential_distances(problem, cycle, steps=steps[:-1], epochs=epochs)
@@ -143,9 +152,9 @@ def ours_over_theirs_sequential(*, batch_size: int, epochs: int, requests: int) 
 
 @sweep("l = {batches}")
 def epoch_contractions(*, batches: int, epochs: int) -> list[Quantity]:
-    """Return what an epoch leaves of the distance of two means over ``c^l``, on quadratic losses of unequal batches.
+    """Return the factor by which an epoch shrinks a distance divided by ``c^l``, on quadratic losses, unequal batches.
 
-    The chain of epochs of one start against that of another: means are carried on step by step.
+    The chain of epochs from one start is compared with that from another; the means are computed step by step.
     """
     problem, _ = small(batches)
     centres = [math.cos(3 * each) for each in range(batches)]

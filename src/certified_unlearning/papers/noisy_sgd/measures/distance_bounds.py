@@ -1,4 +1,4 @@
-"""Measures of the bounds themselves: distances, the batch size, positions, requests, numbers of epochs."""
+"""Measures of the bounds themselves: distances, batch sizes, positions, requests, and numbers of epochs."""
 
 import math
 from typing import Literal
@@ -22,7 +22,7 @@ _RADIUS = 10.0
 
 @sweep("T = {epochs}")
 def learned_distance_over_coupling(*, batches: int, epochs: int) -> list[Quantity]:
-    """Return `learned_distance`, divided by the distance of two coupled chains that is carried on step by step."""
+    """Return `learned_distance` divided by the distance of two coupled chains, which is computed step by step."""
     problem, cycle = small(batches)
     found = []
     for position in range(1, batches + 1):
@@ -38,7 +38,7 @@ def learned_distance_over_coupling(*, batches: int, epochs: int) -> list[Quantit
 
 @sweep("T = {epochs:g}")
 def convex_distances(*, batch_size: int, epochs: Number) -> float:
-    """Return the distance of learning on convex losses in a ball of radius 10, divided by ``2 R``."""
+    """Return the distance after learning on convex losses in a ball of radius 10, divided by ``2 R``."""
     problem, cycle = problem_of(batch_size, convex=True), cycle_of(batch_size)
     return learned_distance(problem, cycle, epochs=epochs, radius=_RADIUS) / (2 * _RADIUS)
 
@@ -47,7 +47,7 @@ def convex_distances(*, batch_size: int, epochs: Number) -> float:
 def changes_by_batch_size(
     *, batch_size: list[int], epochs: Number, unlearning_epochs: int, convex: bool = False, ball: bool = False
 ) -> list[Quantity]:
-    """Return how the logarithm of ``mu`` of the worst position changes from batch size to batch size."""
+    """Return the change of the logarithm of ``mu`` at the worst position from one batch size to the next."""
     values = []
     for size in batch_size:
         problem, cycle = problem_of(size, convex=convex), cycle_of(size)
@@ -61,7 +61,7 @@ def changes_by_batch_size(
 def changes_by_position(
     *, batch_size: int, steps: int, compared: Literal["averaged", "places"]
 ) -> float | list[Quantity]:
-    """Return how epsilon changes from the worst position to a drawn one, or from each quarter of the cycle on."""
+    """Return the change of epsilon from the worst position to a drawn one, or along the quarters of the cycle."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
 
     def epsilon(position: int) -> float:
@@ -77,7 +77,10 @@ def changes_by_position(
 
 @sweep("b = {batch_size}")
 def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float, dimension: int) -> float:
-    """Return the gradients of so many requests of one record, over those of Descent-to-Delete without secret state."""
+    """Return the gradients of ``requests`` requests of one record, divided by Descent-to-Delete's.
+
+    Descent-to-Delete is that without secret state.
+    """
     full = problem_of(N)
     rate = descent_step_size(strong_convexity=full.strong_convexity, smoothness=full.smoothness)
     baseline = Problem(N, full.strong_convexity, full.smoothness, full.lipschitz, rate)
@@ -100,7 +103,7 @@ def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
 
 @sweep("S = {records}")
 def group_over_one(*, batch_size: int, records: int) -> float:
-    """Return the distance of so many records of one batch, divided by that of one, in units of their number."""
+    """Return the distance for ``records`` records of one batch, divided by their number and by that for one record."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     one = learned_distance(problem, cycle, epochs=math.inf)
     return learned_distance(problem, cycle, epochs=math.inf, records=records) / (records * one)
@@ -108,7 +111,7 @@ def group_over_one(*, batch_size: int, records: int) -> float:
 
 @sweep("b = {batch_size}")
 def epochs_saved(*, batch_size: int, epsilon: float, radius: float) -> float:
-    """Return by how many epochs unlearning is shorter than a run from the far side of the ball, ``2 R`` away."""
+    """Return how many epochs shorter unlearning is than a run from the far side of the ball, ``2 R`` away."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
 
     def epochs(distance: float) -> int:

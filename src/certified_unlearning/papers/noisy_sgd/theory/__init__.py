@@ -1,11 +1,13 @@
-"""Bounds on noisy SGD by distances of laws (Chien, Wang, Chen, Li, NeurIPS 2024), and what they are compared with.
+"""Bounds on noisy SGD by distances of distributions (Chien, Wang, Chen, Li, NeurIPS 2024), and values to compare with.
 
-Setting: the records are dealt into ``l = n/b`` batches of ``b`` that are visited in turn, and a step is
-``x <- Proj_R(x - eta grad f_B(x) + sqrt(2 eta) sigma N(0, I))``. Losses are smooth, ``m``-strongly convex or convex, so
-a step brings two points nearer by ``c`` (``1 - eta m`` for steps that are not too long); each record's gradient has
-norm ``M`` at most. One record is replaced in its place. Learning takes ``T`` epochs, unlearning ``k`` steps (``K l`` in
-``K`` epochs); it is compared with as many steps in the same order on the other data.
+Setting: the records are divided into ``l = n/b`` batches of ``b`` that are visited in turn, and a step is ``x <-
+Proj_R(x - eta grad f_B(x) + sqrt(2 eta) sigma N(0, I))``. Losses are smooth, and ``m``-strongly convex or convex, so a
+step contracts the distance of two points by ``c`` (``1 - eta m`` if steps are not too long). Each record's gradient has
+norm at most ``M``. One record is replaced by another one, which takes its place. Learning takes ``T`` epochs, and
+unlearning takes ``k`` steps (``K l`` in ``K`` epochs). It is compared with the same number of steps in the same order
+on the other data.
 
-We had the paper's abstract and its published code, not its text. Formulas were derived anew, each with its derivation;
-the paper's is the argument: how far apart learning can be at its end, then the noise of unlearning that hides it.
+We had the paper's abstract and its published code, but not its text. The formulas were therefore derived anew, each
+with its derivation. The argument is the paper's: a bound on the distance of two learned models, which the noise of
+unlearning then hides.
 """

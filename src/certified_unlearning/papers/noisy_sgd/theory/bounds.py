@@ -1,4 +1,4 @@
-"""Rényi bounds on unlearning by noisy SGD: a distance of learning, hidden by the noise of the unlearning steps."""
+"""Rényi bounds on unlearning by noisy SGD: the noise of the unlearning steps hides a distance after learning."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,10 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance
 
 CODE_FACTOR = 2.0
-"""The published code's divergences over `distance_curve`: it has ``eta sigma^2`` for the variance ``2 eta sigma^2``."""
+"""The published code's divergences divided by `distance_curve`.
+
+The code uses ``eta sigma^2`` for the variance ``2 eta sigma^2``.
+"""
 
 
 def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
@@ -37,21 +40,22 @@ def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int
 
 
 def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
-    """Return how well processes can be told apart after ``k`` noisy steps on the same data, from a distance ``Z``.
+    """Return how well processes can be distinguished after ``k`` noisy steps on the same data, from a distance ``Z``.
 
-    ``mu = Z c^k / sqrt( 2 eta sigma^2 sum_(i<k) c^(2 i) )``, and ``alpha mu^2 / 2`` is the Rényi bound. Derived here by
-    privacy amplification by iteration with optimal shifts. Let step ``t`` hide a shift ``a_t`` behind its noise of
-    variance ``tau^2 = 2 eta sigma^2``, at a Rényi cost of ``alpha a_t^2 / (2 tau^2)`` (they add up). The distance that
-    is left obeys ``z_t = c z_(t-1) - a_t``, ``z_0 = Z``, ``z_k = 0``, that is ``sum_t c^(k-t) a_t = c^k Z``. By
-    Cauchy-Schwarz the least sum of squares has ``a_t`` in proportion to ``c^(k-t)``, and is
-    ``c^(2k) Z^2 / sum_(i<k) c^(2i)``; all ``z_t`` are at least 0, so it is allowed. It is reached by quadratic losses
-    of curvature ``m`` from two points ``Z`` apart: the laws are Gaussians of this quotient.
+    The value is ``mu = Z c^k / sqrt( 2 eta sigma^2 sum_(i<k) c^(2 i) )``, and ``alpha mu^2 / 2`` is the Rényi bound.
+    The bound is derived here, by privacy amplification by iteration with optimal shifts. Let step ``t`` hide a shift
+    ``a_t`` behind its noise of variance ``tau^2 = 2 eta sigma^2``, at a Rényi cost of ``alpha a_t^2 / (2 tau^2)``;
+    these costs add up. The remaining distance obeys ``z_t = c z_(t-1) - a_t``, ``z_0 = Z``, ``z_k = 0``, that is
+    ``sum_t c^(k-t) a_t = c^k Z``. By Cauchy-Schwarz, the smallest sum of squares has ``a_t`` in proportion to
+    ``c^(k-t)``, and is ``c^(2k) Z^2 / sum_(i<k) c^(2i)``. All ``z_t`` are at least 0, so these shifts are allowed.
+    Quadratic losses of curvature ``m`` from two points ``Z`` apart reach the bound: their distributions are Gaussians
+    with exactly this ``mu``.
 
     Args:
         problem: The constants of a batch.
-        sigma: Noise scale.
-        distance: ``Z``, at least 0.
-        steps: ``k``, at least 1: without steps nothing is hidden.
+        sigma: The noise scale.
+        distance: The distance ``Z``, at least 0.
+        steps: The number ``k`` of steps, at least 1, because without steps nothing is hidden.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
@@ -60,7 +64,7 @@ def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) ->
 
 
 def distance_curve(problem: Problem, *, sigma: float, distance: float, steps: int) -> RenyiCurve:
-    """Return the bounds ``alpha mu^2 / 2`` with `hidden_mu`; arguments and errors are its own."""
+    """Return the bounds ``alpha mu^2 / 2`` with `hidden_mu`; arguments and errors are those of `hidden_mu`."""
     log_slope = 2 * log_hidden_mu(problem, sigma=sigma, distance=distance, steps=steps) - math.log(2)
     return RenyiCurve(lambda alpha: np.log(alpha) + log_slope)
 
@@ -76,17 +80,17 @@ def known_curve(
     records: int = 1,
     radius: float | None = None,
 ) -> RenyiCurve:
-    """Return the bounds for a record of a known batch, or of the worst one: `distance_curve` of `learned_distance`.
+    """Return the bounds for a record of a known batch or the worst one: `distance_curve` of `learned_distance`.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        sigma: Noise scale.
-        epochs: ``T``, of learning; may be infinite.
-        steps: ``k``, of unlearning, at least 1; ``K l`` in ``K`` epochs.
-        position: ``p``, counted from 1; None for the worst one, the last.
-        records: ``S``, all in that batch.
-        radius: ``R``; None for none.
+        sigma: The noise scale.
+        epochs: The number ``T`` of learning epochs; may be infinite.
+        steps: The number ``k`` of unlearning steps, at least 1; ``K l`` in ``K`` epochs.
+        position: The position ``p`` of the batch, counted from 1; None for the worst one, the last.
+        records: The number ``S`` of records, all in that batch.
+        radius: The radius ``R``; None if there is no ball.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
@@ -106,15 +110,16 @@ def averaged_curve(
 ) -> RenyiCurve:
     """Return the bounds for a record whose batch is drawn at random, each with the same probability.
 
-    ``1/(alpha - 1) log( (1/l) sum_p exp( (alpha - 1) eps_p(alpha) ) )``: `mixed_curve` of the bounds of all positions.
+    The bound is ``1/(alpha - 1) log( (1/l) sum_p exp( (alpha - 1) eps_p(alpha) ) )``: `mixed_curve` of the bounds of
+    all positions.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        sigma: Noise scale.
-        epochs: ``T``.
-        steps: ``k``, at least 1.
-        radius: ``R``; None for none.
+        sigma: The noise scale.
+        epochs: The number ``T`` of learning epochs.
+        steps: The number ``k`` of unlearning steps, at least 1.
+        radius: The radius ``R``; None if there is no ball.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
@@ -132,15 +137,15 @@ def averaged_curve(
 
 
 def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
-    """Return the bounds for a law that is one of several pairs' of ``mu``-Gaussian private laws, drawn uniformly.
+    """Return the bounds for a uniform mixture of several pairs of distributions that are ``mu``-Gaussian private.
 
-    Derived here: let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For the pairs (which one
-    was drawn, what came out) ``exp((alpha - 1) D_alpha)`` is the mean of those of ``P_j`` and ``Q_j``, an equality;
-    hiding which one was drawn is post-processing. So it holds with and without publishing the order of the records.
-    It does *not* hold for somebody whose place is known already: see `known_curve`.
+    The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For pairs
+    of the drawn index and its outcome, ``exp((alpha - 1) D_alpha)`` equals the mean of the values of ``P_j`` and
+    ``Q_j``. Hiding the drawn index is post-processing. The bound therefore holds with and without publishing the order
+    of the records. It does *not* hold for a person whose place is already known: see `known_curve`.
 
     Args:
-        log_mus: Their logarithms, at least one.
+        log_mus: The logarithms of the ``mu``, at least one.
     """
     slopes = 2 * np.array(log_mus, dtype=np.float64) - math.log(2)
 
@@ -149,7 +154,7 @@ def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             exponents = np.exp((excess + np.log(alpha))[..., None] + slopes)
             top = exponents.max(axis=-1)
-            # Small exponents would be lost beside 1, large ones overflow.
+            # Small exponents would be lost in a sum with 1, and large ones would overflow.
             small = np.log1p(np.expm1(np.minimum(exponents, 1.0)).mean(axis=-1))
             large = top + np.log(np.exp(exponents - top[..., None]).mean(axis=-1))
             mean = np.where(top < 1, small, np.where(np.isinf(top), top, large))

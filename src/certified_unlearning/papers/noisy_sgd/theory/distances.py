@@ -1,4 +1,4 @@
-"""How far apart two processes of noisy SGD are that differ in one record: distances ``W_infinity``."""
+"""The distance ``W_infinity`` of two processes of noisy SGD that differ in one record."""
 
 import math
 from collections.abc import Sequence
@@ -12,16 +12,17 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
-    """Return ``s = 2 eta M S / b``, how far one step on a batch that differs in ``S`` records moves a point apart.
+    """Return ``s = 2 eta M S / b``, the distance that one step adds if its batch differs in ``S`` records.
 
     Args:
-        problem: The constants of a *batch*: ``n`` is ``b``. For other adjacencies with their sensitivity.
+        problem: The constants of a *batch*: ``n`` is ``b``. Other adjacencies have their own sensitivity.
         cycle: The batches.
-        records: ``S``; more than ``b`` count as if the batch held them all, which is an upper bound.
+        records: The number ``S`` of records; a number above ``b`` counts as if all were in the batch, which is an upper
+            bound.
 
     Raises:
         ParameterError: ``n`` is not the batch size.
-        AssumptionError: The adjacency is ``remove``, which leaves no place.
+        AssumptionError: The adjacency is ``remove``, which leaves no empty place.
     """
     require_count(least=1, records=records)
     if problem.n != cycle.batch_size:
@@ -40,23 +41,24 @@ def learned_distance(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return ``Z``, how far apart learning on two data sets can be when it ends.
+    """Return ``Z``, the largest distance of learning on two data sets at its end.
 
-    ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, ``min(T s, 2 R)`` for ``c = 1``. Derived
-    here: take the same noise in both processes. Where the two batches agree a step is a ``c``-contraction of the
-    distance; where they differ it adds at most ``s`` on top, once an epoch, in step ``p``; the last of these is
-    contracted ``l - p`` times, each one before ``l`` times more, and the geometric sum is ``Z``. Projection brings no
-    two points farther apart and keeps them within ``2 R``. The coupling holds almost surely, hence ``W_infinity``. It
-    is reached: by quadratic losses of curvature ``m`` whose gradients differ by ``2 M`` in one direction.
+    The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, ``min(T s, 2 R)`` for ``c =
+    1``. It is derived here. Let both processes have the same noise. If the two batches agree, a step contracts the
+    distance by ``c``. If they differ, once per epoch, in step ``p``, the step also adds at most ``s``. The last
+    addition is contracted ``l - p`` times, each earlier one ``l`` more times per epoch, and the geometric sum is ``Z``.
+    Projection never increases the distance of two points, and keeps them within ``2 R``. The coupling holds almost
+    surely, which gives ``W_infinity``. Quadratic losses of curvature ``m`` whose gradients differ by ``2 M`` in one
+    direction reach the bound.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        epochs: ``T``; infinite for the stationary law of the chain of epochs.
-        position: ``p``, the batch of the cycle, counted from 1, that holds the record (the paper counts from
-            ``j0 = p - 1``); None for the worst one, the last.
-        records: ``S``, all in one batch.
-        radius: ``R`` of the ball; None for none.
+        epochs: The number ``T`` of epochs; infinite for the stationary distribution of the chain of epochs.
+        position: The position ``p`` of the record's batch in the cycle, counted from 1 (the paper counts from ``j0 = p
+            - 1``); None for the worst one, the last.
+        records: The number ``S`` of records, all in one batch.
+        radius: The radius ``R`` of the ball; None if there is no ball.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
@@ -88,23 +90,24 @@ def sequential_distances(
     records: int = 1,
     radius: float | None = None,
 ) -> list[float]:
-    """Return how far apart the process is, when each request comes, from one that never saw what is removed by then.
+    """Return the process's distance, at each request, from a process that never saw the records removed by then.
 
-    ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. Derived here: the steps of request ``s``, on the same data,
-    contract the distance to the process without all records removed so far; the next record is one more difference, and
-    the triangle inequality of ``W_infinity`` adds its ``Z``. For equal ``k_s`` it tends to ``Z / (1 - c^k)``. ``Z`` is
-    that of the worst position, and of ``epochs`` and all steps so far where ``epochs`` is finite (whole epochs).
+    The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. The steps of
+    request ``s``, on the same data, contract the distance to the process without all records removed so far. The next
+    record is one more difference, and the triangle inequality of ``W_infinity`` adds its ``Z``. For equal ``k_s``, the
+    distance tends to ``Z / (1 - c^k)``. ``Z`` is that of the worst position. If ``epochs`` is finite, ``Z`` is that of
+    ``epochs`` and all steps so far, in whole epochs.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        steps: ``k_1, k_2, ...``, the mini-batch steps of every request but the last.
-        epochs: ``T``.
-        records: Number of records of each request.
-        radius: ``R``.
+        steps: The numbers ``k_1, k_2, ...`` of mini-batch steps of every request except the last.
+        epochs: The number ``T`` of learning epochs.
+        records: The number of records in each request.
+        radius: The radius ``R``.
 
     Returns:
-        One distance more than there are ``steps``.
+        The distances, one more than there are ``steps``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.

@@ -1,4 +1,4 @@
-"""What the bounds are compared with: our Gaussian analysis of the same runs, and the exact laws of quadratic losses."""
+"""Values for comparison with the bounds: our Gaussian analysis of the same runs, and exact quadratic losses."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, step_shift
 
 _FORGOTTEN = 40.0
-"""Epochs whose differences have faded by ``exp(-40)`` are summed up in one distance: an upper bound."""
+"""Epochs whose differences have faded by ``exp(-40)`` are combined into one distance, which is an upper bound."""
 _HALVINGS = 200
 _POINTS = 40_001
 _TAIL = 14.0
@@ -33,21 +33,22 @@ def pooled(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return our ``mu`` of the same runs: pooled shifted interpolation (`accounting.cyclic`), with learning's noise.
+    """Return our ``mu`` of the same runs, by pooled shifted interpolation (`accounting.cyclic`) with learning's noise.
 
-    Without that noise all differences would arrive at the end of learning as `learned_distance`, and the value would be
-    `hidden_mu`; more noise never makes a pooled value larger (more shifts are allowed), so it is never above theirs. In
-    a ball counting may start anew ``2 R`` apart after some epoch: the end, and powers of two before it, are tried.
+    Without the noise of learning, all differences would arrive at the end of learning as `learned_distance`, and the
+    value would be `hidden_mu`. More noise allows more shifts and never makes a pooled value larger, so our value never
+    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` after some epoch; the end and
+    powers of two before it are tried.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        sigma: Noise scale.
-        epochs: ``T``; infinite for learning to stationarity, if steps contract.
-        steps: ``k``, at least 0.
-        position: ``p``, counted from 1; None for the worst one, the last.
-        records: ``S``, all in that batch.
-        radius: ``R``; None for none.
+        sigma: The noise scale.
+        epochs: The number ``T`` of learning epochs; infinite for learning to stationarity, if steps contract.
+        steps: The number ``k`` of unlearning steps, at least 0.
+        position: The position ``p``, counted from 1; None for the worst one, the last.
+        records: The number ``S`` of records, all in that batch.
+        radius: The radius ``R``; None if there is no ball.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
@@ -59,7 +60,7 @@ def pooled(
     def apart(count: float) -> float:
         return learned_distance(problem, cycle, epochs=count, position=place, records=records)
 
-    whole = apart(epochs)  # Checks the other arguments.
+    whole = apart(epochs)  # This call checks the other arguments.
     gap, tau = contraction_gap(problem), math.sqrt(2 * problem.step_size) * sigma
     shift = step_shift(problem, cycle, records=records)
     epoch = [
@@ -89,14 +90,14 @@ def pooled(
 
 
 def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
-    """Return the least epsilon, rounded up, for one of several Gaussian pairs that is drawn uniformly.
+    """Return the smallest epsilon, rounded up, for one of several Gaussian pairs that is drawn uniformly.
 
-    The mean of their deltas is the delta of the pairs (which one was drawn, what came out), so it is exact where they
-    are, and the order may be published.
+    The mean of their deltas is the delta for pairs of the drawn index and its outcome. The epsilon is therefore exact
+    if the deltas are, and the order may be published.
 
     Args:
-        mus: Their ``mu``, at least one.
-        delta: Strictly between 0 and 1.
+        mus: The ``mu`` of the pairs, at least one.
+        delta: The delta, strictly between 0 and 1.
 
     Raises:
         ParameterError: ``delta`` is out of range.
@@ -128,19 +129,19 @@ def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
 def quadratic_mus(
     problem: Problem, cycle: Cycle, *, sigma: float, epochs: int, steps: Sequence[int], position: int
 ) -> list[float]:
-    """Return how well the laws of quadratic losses can be told apart, after each of increasing numbers of steps.
+    """Return the ``mu`` between the distributions of quadratic losses, after each of increasing numbers of steps.
 
-    The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``; the two data sets differ in
-    one record, whose gradient points the other way. Both laws are Gaussians of one variance; the gap of their means and
-    the variance are carried on step by step. No sum of the bounds is used.
+    The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``. The two data sets differ in
+    one record, whose gradient points in the opposite direction. Both distributions are Gaussians with the same
+    variance; the gap of their means and the variance are computed step by step. No sum of the bounds is used.
 
     Args:
         problem: The constants of a batch; ``smoothness`` is not used.
         cycle: The batches.
-        sigma: Noise scale.
-        epochs: ``T``, finite.
-        steps: ``k``, increasing, at least 0.
-        position: ``p``, counted from 1.
+        sigma: The noise scale.
+        epochs: The number ``T`` of learning epochs, finite.
+        steps: The numbers ``k`` of unlearning steps, increasing, at least 0.
+        position: The position ``p``, counted from 1.
     """
     kept = 1 - problem.step_size * problem.strong_convexity
     shift, noise = step_shift(problem, cycle), 2 * problem.step_size * sigma**2
@@ -162,15 +163,15 @@ def quadratic_mus(
 def hidden_place_divergence(mus: Sequence[float], alpha: float) -> float:
     """Return the two-sided divergence of a uniform mixture of ``N(mu_p, 1)`` from ``N(0, 1)``, by quadrature.
 
-    The exact value on linear losses with a regulariser where the record's place is drawn and hidden, and all others
-    have one gradient, so that the retrained law does not depend on the place.
+    This is the exact value on linear losses with a regulariser if the record's place is drawn and hidden. All other
+    records have the same gradient, so the retrained distribution does not depend on the place.
 
     Args:
-        mus: ``mu_p`` of every place.
-        alpha: The order, above 1.
+        mus: The ``mu_p`` of every place.
+        alpha: The Rényi order, above 1.
 
     Raises:
-        ParameterError: ``alpha`` is none.
+        ParameterError: ``alpha`` is not a Rényi order.
     """
     from scipy.special import logsumexp
 

@@ -1,4 +1,4 @@
-"""Least numbers of unlearning steps and epochs by these bounds."""
+"""The fewest unlearning steps and epochs by these bounds."""
 
 import math
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from certified_unlearning.papers.noisy_sgd.theory.distances import learned_dista
 
 
 def least_count(epsilon_after: Callable[[int], float], epsilon: float) -> int:
-    """Return the least number, at least 1, after which an epsilon that falls with it is at most the target.
+    """Return the smallest number, at least 1, at which a decreasing epsilon is at most the target.
 
     Args:
-        epsilon_after: Epsilon after a number of steps or epochs.
-        epsilon: The target.
+        epsilon_after: The epsilon after a number of steps or epochs.
+        epsilon: The target epsilon.
     """
     return least_whole(1.0, lambda count: epsilon_after(count) <= epsilon, minimum=1)
 
@@ -37,17 +37,19 @@ def sequential_epochs(
     factor: float = CODE_FACTOR,
     conversion: Conversion = "paper",
 ) -> list[int]:
-    """Return the least epochs of one request after another, by the distances of `sequential_distances` at stationarity.
+    """Return the fewest epochs of one request after another.
+
+    The distances are those of `sequential_distances` at stationarity.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
-        sigma: Noise scale.
+        sigma: The noise scale.
         epsilon: The target after every request.
-        delta: Strictly between 0 and 1.
-        requests: Their number, of one record each.
-        factor: Factor of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
-        conversion: The conversion to epsilon; the published code has ``paper``.
+        delta: The delta, strictly between 0 and 1.
+        requests: The number of requests, of one record each.
+        factor: The factor of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
+        conversion: The conversion to epsilon; the published code uses ``paper``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.

@@ -1,4 +1,4 @@
-"""Measures of bounds on the divergence: against exact values, against each other, and as Figs. 1 and 2 show them."""
+"""Measures of bounds on the divergence: against exact values, against each other, and as in Figs. 1 and 2."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from certified_unlearning.reproduction.claims.registry import changes, changes_i
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _LONG = 100_000
-"""Crossings are looked for up to this number of steps."""
+"""The largest number of steps up to which crossings are searched."""
 
 Curve = tuple[float, float]
 
@@ -31,26 +31,26 @@ def _in_figure(figure: Literal[1, 2], strong_convexity: float, bound: str, steps
 
 @sweep("alpha = {curve[0]:g}, K = {steps:g}")
 def dynamics_curve(*, figure: Literal[1, 2], bound: str, curve: Curve, steps: Steps) -> float:
-    """Return points of curves of Fig. 1 or 2, each of an order and a strong convexity."""
+    """Return points of the curves of Fig. 1 or 2, each with an order and a strong convexity."""
     alpha, curvature = curve
     return _in_figure(figure, curvature, bound, steps, alpha)
 
 
 @sweep("alpha = {alpha:g}", then=changes_in_units_of_first)
 def changes_of_dynamics_by_order(*, bound: str, alpha: float, steps: Steps) -> float:
-    """Return how a bound of Fig. 1, divided by its order, changes from order to order, in units of the first."""
+    """Return the change of a bound of Fig. 1 divided by its order, from order to order, in units of the first value."""
     return _in_figure(1, 1.0, bound, steps, alpha) / alpha
 
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def changes_of_dynamics_by_curvature(*, strong_convexity: float, steps: Steps) -> float:
-    """Return how Corollary 1 changes in Fig. 1 from one strong convexity to the next."""
+    """Return the change of Corollary 1 in Fig. 1 from one strong convexity to the next."""
     return _in_figure(1, strong_convexity, "corollary-1", steps, 10.0)
 
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float:
-    """Return how the first step at which Corollary 1 reaches a share of its limit changes with strong convexity."""
+    """Return the change, with strong convexity, of the first step at which Corollary 1 reaches a share of its limit."""
     problem = figure_1(strong_convexity)
     target = share * bounded("corollary-1", problem, steps=math.inf)
     return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)
@@ -58,7 +58,7 @@ def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float
 
 @sweep("K = {steps}")
 def quotients_of_increments(*, bound: str, steps: int) -> float:
-    """Return what a step adds to a bound in Fig. 1, divided by what the step before added."""
+    """Return the increment of a bound of Fig. 1 in a step, divided by that in the step before."""
     problem = figure_1(1.0)
 
     def added(count: int) -> float:
@@ -69,7 +69,7 @@ def quotients_of_increments(*, bound: str, steps: int) -> float:
 
 @sweep("alpha = {alpha:g}")
 def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha: float) -> float:
-    """Return the first number of steps after which a bound is below composition, one for each order."""
+    """Return the first number of steps after which a bound is below composition, one value for each order."""
     problem = figure_2() if bound == "corollary-2" else figure_1(strong_convexity)
 
     def below(count: int) -> bool:
@@ -81,7 +81,7 @@ def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha:
 
 @measure
 def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, alpha: list[float]) -> list[Quantity]:
-    """Return how the first number of steps after which a bound is below composition changes with the order."""
+    """Return the change, with the order, of the first number of steps after which a bound is below composition."""
     return changes(first_steps_below_composition(bound=bound, strong_convexity=strong_convexity, alpha=alpha))
 
 
@@ -89,7 +89,7 @@ def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, a
 def exact_over_dynamics_bound(
     *, bound: str, strong_convexity: float, steps: Steps, start: Literal["point", "gaussian"] = "point"
 ) -> float:
-    """Return the exact divergence on quadratic losses over a bound, from a point or from Corollary 1's Gaussian."""
+    """Return the exact divergence on quadratic losses divided by a bound, from a point or Corollary 1's Gaussian."""
     problem = figure_2() if bound in ("corollary-2", "theorem-3") else figure_1(strong_convexity)
     variance = 2 * SIGMA**2 / strong_convexity if start == "gaussian" else 0.0
     return exact(problem, steps=steps, start_variance=variance) / bounded(bound, problem, steps=steps)
@@ -97,7 +97,7 @@ def exact_over_dynamics_bound(
 
 @sweep("alpha = {alpha:g}")
 def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) -> list[Quantity]:
-    """Return the divergence on a logistic loss, from Corollary 1's Gaussian and by quadrature, divided by a bound."""
+    """Return the divergence on a logistic loss divided by a bound, by quadrature, from Corollary 1's Gaussian."""
     start_variance = 2 * LOGISTIC_SIGMA**2 / LOGISTIC.strong_convexity
     divergences = logistic_divergences(alpha, steps, start_variance=start_variance)
     return [
@@ -113,16 +113,20 @@ def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) 
 def quotient_of_dynamics_bounds(
     *, above: str, below: str, strong_convexity: float, steps: Steps, step_size: float = 0.02
 ) -> float:
-    """Return one bound, divided by another; of curvature 1 as in Fig. 2, of another as in Fig. 1."""
+    """Return one bound divided by another.
+
+    Curvature 1 is the setting of Fig. 2; other curvatures are those of Fig. 1.
+    """
     problem = figure_2(step_size) if strong_convexity == 1 else figure_1(strong_convexity)
     return bounded(above, problem, steps=steps) / bounded(below, problem, steps=steps)
 
 
 @sweep("K = {steps}")
 def exact_over_general_start(*, start_gap: float, start_variance: float, steps: int) -> float:
-    """Return the exact divergence of quadratic losses, divided by Eq. 67, where the laws already diverge at the start.
+    """Return the exact divergence of quadratic losses divided by Eq. 67, for distributions that diverge at the start.
 
-    The starts are Gaussians of one variance whose means differ in the direction in which the data sets push.
+    The starts are Gaussians with the same variance, and their means differ in the direction in which the data sets
+    differ.
     """
     problem = figure_2()
     slope = start_gap**2 / (2 * start_variance)
@@ -136,7 +140,7 @@ def exact_over_general_start(*, start_gap: float, start_variance: float, steps: 
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the least number of steps from 1 on at which something holds, that once it holds stays so."""
+    """Return the smallest number of steps, from 1 on, at which a condition holds that then stays true."""
     low, high = 0, _LONG
     if not holds(high):
         raise ParameterError(f"nothing is reached within {_LONG} steps")

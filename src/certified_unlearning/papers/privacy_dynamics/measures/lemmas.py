@@ -1,4 +1,4 @@
-"""Measures of the lemmas behind the bounds: on Gaussians, where all that they speak of is known."""
+"""Measures of the lemmas behind the bounds, on Gaussians, for which all quantities of the lemmas are known."""
 
 import numpy as np
 
@@ -19,9 +19,9 @@ Law = tuple[float, float]
 
 @sweep("alpha = {alpha:g}, variances {pair[0][1]:g} and {pair[1][1]:g}")
 def lemma_3_quotients(*, pair: tuple[Law, Law], alpha: float) -> float:
-    """Return the right side of Lemma 3, divided by its left, with the second law's own log-Sobolev constant.
+    """Return the right side of Lemma 3 divided by its left side, with the second distribution's log-Sobolev constant.
 
-    A law is its mean and its variance.
+    A distribution is given by its mean and its variance.
     """
     first, second = Gaussian(*pair[0]), Gaussian(*pair[1])
     right = alpha**2 / 2 * second.variance * information_ratio(alpha, first, second)
@@ -30,9 +30,9 @@ def lemma_3_quotients(*, pair: tuple[Law, Law], alpha: float) -> float:
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return how much faster the divergence of two diffusions grows than Lemma 2 allows, in units of Theorem 1's rate.
+    """Return the growth rate of two diffusions' divergence minus Lemma 2's bound, in units of Theorem 1's rate.
 
-    Their drifts are constant and opposite, so that they stay Gaussians of one variance.
+    The drifts are constant and opposite, so the distributions stay Gaussians with the same variance.
     """
     rate, information = _diffusions(time, start_variance)
     return rate - 1 / gamma + (1 - gamma) * information
@@ -40,7 +40,7 @@ def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return Lemma 2's bound on the rate, divided by that with ``gamma = 1 / 2``, for the same two diffusions."""
+    """Return Lemma 2's bound on the rate divided by that with ``gamma = 1 / 2``, for these two diffusions."""
 
     def bound(balance: float, information: float) -> float:
         return 1 / balance - (1 - balance) * information
@@ -51,10 +51,12 @@ def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float)
 
 @sweep("gamma = {gamma:g}")
 def lemma_2_bound_less_half(*, gamma: float) -> float:
-    """Return Lemma 2's bound on the rate at convergence less that with ``gamma = 1 / 2``, in units of Theorem 1's rate.
+    """Return Lemma 2's bound on the rate at convergence minus that with ``gamma = 1 / 2``.
 
-    Of Langevin diffusions on quadratic losses, whose stationary laws are ``N(mean, sigma^2 / lambda)`` with means
-    ``S_v / lambda`` apart: ``sigma^2 alpha I / E`` is then 4 units, and the rate itself is 0.
+    The unit is Theorem 1's rate.
+
+    The diffusions are Langevin diffusions on quadratic losses, whose stationary distributions are ``N(mean, sigma^2 /
+    lambda)`` with means ``S_v / lambda`` apart. ``sigma^2 alpha I / E`` is then 4 units, and the rate itself is 0.
     """
 
     def bound(balance: float) -> float:
@@ -65,32 +67,32 @@ def lemma_2_bound_less_half(*, gamma: float) -> float:
 
 @sweep("k = {steps}, {share:g} of a step")
 def field_difference_over_lemma_4(*, steps: int, share: float) -> float:
-    """Return how far the vector fields of coupled tracing diffusions are apart over Lemma 4's bound, by quadrature."""
+    """Return the distance of the vector fields of coupled diffusions, divided by Lemma 4's bound, by quadrature."""
     return field_difference(steps=steps, share=share)
 
 
 @sweep("{map_name}, v = {noise_variance:g}, {function}")
 def lsi_quotients(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
-    """Return a log-Sobolev inequality's left side, divided by its right, with the constant of Lemmas 8 and 9."""
+    """Return a log-Sobolev inequality's left side divided by its right side, with the constant of Lemmas 8 and 9."""
     return log_sobolev_quotient(map_name=map_name, noise_variance=noise_variance, function=function)
 
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def dynamics_rate_excess(*, gamma: float, time: float, start_variance: float, share_of_lsi_constant: float) -> float:
-    """Return the same with Lemma 3 put in for the information (Eq. 13), and a share of the laws' constant for ``c``.
+    """Return this excess with Lemma 3 for the information (Eq. 13), and a share of the log-Sobolev constant for ``c``.
 
-    A law that is ``c``-LSI is so with every smaller constant.
+    A ``c``-LSI distribution satisfies the inequality with every smaller constant.
     """
     rate, information = _diffusions(time, start_variance)
-    # Lemma 3 is an equality here.
+    # In this case, Lemma 3 is an equality.
     damping = (1 - gamma) * share_of_lsi_constant * information
     return rate - 1 / gamma + damping
 
 
 def _diffusions(time: float, start_variance: float) -> tuple[float, float]:
-    """Return the divergence's rate, and ``sigma^2 alpha I / E``, in units of ``alpha S_v^2 / (4 sigma^2)``.
+    """Return the rate of the divergence, and ``sigma^2 alpha I / E``, in units of ``alpha S_v^2 / (4 sigma^2)``.
 
-    ``R = alpha (S_v t)^2 / (2 v)`` with ``v = v_0 + 2 sigma^2 t``, here for ``sigma = S_v = 1``.
+    The divergence is ``R = alpha (S_v t)^2 / (2 v)`` with ``v = v_0 + 2 sigma^2 t``, for ``sigma = S_v = 1``.
     """
     variance = start_variance + 2 * time
     rate = time / variance - time**2 / variance**2
@@ -99,7 +101,7 @@ def _diffusions(time: float, start_variance: float) -> tuple[float, float]:
 
 @sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def lsi_constant_over_lemma_5(*, strong_convexity: float, steps: Steps) -> float:
-    """Return the tracked log-Sobolev constant, from Lemma 5's start, divided by the one that Lemma 5 states."""
+    """Return the tracked log-Sobolev constant from Lemma 5's start, divided by the one that Lemma 5 states."""
     stated = 2 * SIGMA**2 / strong_convexity
     return stated / inverse_lsi(figure_1(strong_convexity), sigma=SIGMA, steps=steps, start=stated)
 

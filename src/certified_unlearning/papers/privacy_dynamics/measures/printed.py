@@ -1,4 +1,4 @@
-"""Measures of formulas as they are printed where they cannot be meant so: each is computed both ways."""
+"""Measures of formulas whose printed form cannot be meant: each is computed as printed and as meant."""
 
 import math
 
@@ -21,7 +21,7 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant, divided by that with one half, Theorem 2, in Fig. 1."""
+    """Return Eq. 68 with a balancing constant divided by Theorem 2, which has one half, in Fig. 1."""
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
     return float(curve(np.array([10.0]))[0]) / bounded("theorem-2", problem, steps=steps)
@@ -36,9 +36,9 @@ def printed_characteristic(*, alpha: float, time: float) -> float:
 
 @measure
 def gibbs_rate(*, sign: int) -> Quantity:
-    """Return the rate of change under Eq. 9, divided by the density, of the law that the diffusion is known to keep.
+    """Return the rate of change, by Eq. 9 and divided by the density, of a distribution that the diffusion preserves.
 
-    At the minimiser of ``theta^2 / 2``, with the field ``V`` equal to the gradient times ``sign``: there
+    The point is the minimiser of ``theta^2 / 2``, and the field ``V`` is the gradient times ``sign``. At this point,
     ``(p V)' = p V'`` and ``sigma^2 p'' = -p``.
     """
     return Quantity(sign - 1.0, f"V = {sign:+d} times the gradient")
@@ -46,9 +46,9 @@ def gibbs_rate(*, sign: int) -> Quantity:
 
 @sweep("lambda = {strong_convexity:g}")
 def printed_start_over_lemma_5(*, strong_convexity: float) -> float:
-    """Return the variance of Lemma 5's start, ``2 sigma^2 / lambda``, over the one that the proof's base step prints.
+    """Return the variance of Lemma 5's start, ``2 sigma^2 / lambda``, divided by that of the proof's base step.
 
-    That is ``lambda / (2 sigma^2)``.
+    The base step prints ``lambda / (2 sigma^2)``.
     """
     return (2 * SIGMA**2 / strong_convexity) / (strong_convexity / (2 * SIGMA**2))
 
@@ -71,9 +71,9 @@ def unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
 
 @sweep("K = {steps}")
 def inline_objective_variance(*, steps: int) -> float:
-    """Return the variance under Section 4's inline objective, without the half, over that of the powers it prints.
+    """Return the variance under Section 4's inline objective, without the half, divided by that of its powers.
 
-    The sum of squared distances over n has the curvature 2, and powers of ``1 - 2 eta``.
+    The sum of squared distances divided by n has the curvature 2, and gives powers of ``1 - 2 eta``.
     """
     step_size = figure_2().step_size
 
@@ -84,5 +84,5 @@ def inline_objective_variance(*, steps: int) -> float:
 
 
 def _noise_term(dimension: int) -> float:
-    """Return Lemma 6's bound after enough steps for nothing of the start to be left."""
+    """Return Lemma 6's bound after so many steps that the start no longer matters."""
     return lemma_6(figure_2(), sigma=SIGMA, steps=1e9, dimension=dimension, lipschitz=1.0)

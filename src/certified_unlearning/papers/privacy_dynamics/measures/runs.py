@@ -1,7 +1,7 @@
-"""Measures of the experiment `measured`: what runs on two neighbouring data sets show, beside what bounds them.
+"""Measures of the experiment `measured`: runs on two neighbouring data sets, compared with bounds.
 
-All intervals of a table hold together with the probability that its sweep asks for; by default one in a million seeds
-fails, so no claim has to share out a probability of its own.
+All intervals of a table hold together with the probability of its sweep; by default, one in a million seeds fails.
+Therefore, no claim has to share out a probability itself.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @measure
 def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return by how much the exact divergence lies outside the interval of the runs; below 0 where it lies inside."""
+    """Return the distance of the exact divergence outside the confidence interval of the runs; below 0 if inside."""
     return [
         Quantity(max(row["low"] - row["exact"], row["exact"] - row["high"]), _name(row)) for row in _sampled(evidence)
     ]
@@ -29,7 +29,7 @@ def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_only: bool) -> list[Quantity]:
-    """Return the measured divergence, divided by a bound, after all numbers of steps or the last only."""
+    """Return the measured divergence divided by a bound, after all numbers of steps or only the last one."""
     rows = _sampled(evidence)
     last = max(row["steps"] for row in rows)
     return [_quotient(row, row[bound]) for row in rows if row["steps"] == last or not last_only]
@@ -37,13 +37,13 @@ def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_onl
 
 @measure
 def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -> list[Quantity]:
-    """Return the lower end of the runs' interval, minus a bound."""
+    """Return the lower end of the runs' confidence interval minus a bound."""
     return [Quantity(row["low"] - row[bound], _name(row)) for row in _sampled(evidence)]
 
 
 @measure
 def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return Theorem 3, for the strong convexity of the runs, less the upper end of their interval."""
+    """Return Theorem 3 for the strong convexity of the runs, minus the upper end of their confidence interval."""
     found = []
     for row in _sampled(evidence):
         curve = lower_bound(_problem(row), sigma=row["sigma"], steps=row["steps"])
@@ -53,9 +53,9 @@ def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quan
 
 @measure
 def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return how the measured share of composition changes from the middle one of the numbers of steps to the last.
+    """Return the change of the measured share of composition, from the middle number of steps to the last.
 
-    Below 0 the divergence grows more slowly than composition.
+    Below 0, the divergence grows more slowly than composition.
 
     Raises:
         ParameterError: Only one number of steps was sampled.
@@ -68,7 +68,7 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
         before, after = (
             _quotient(row, row["composition"]) for row in (of_alpha[(len(of_alpha) - 1) // 2], of_alpha[-1])
         )
-        # The two are not independent: what both may be off by adds up.
+        # The two shares are not independent, so their errors add up.
         uncertainty = before.uncertainty + after.uncertainty
         found.append(Quantity(after.value - before.value, f"{before.name} to {after.name}", uncertainty))
     return found
@@ -76,14 +76,14 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
 
 @measure
 def measured_divergences(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the measured divergence after the last number of steps, at the least order."""
+    """Return the measured divergence after the last number of steps, at the smallest order."""
     row = _last(evidence)
     return Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))
 
 
 @measure
 def measured_over_inline_variance(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the measured divergence, divided by that of Gaussians with the variance of Section 4's inline formula."""
+    """Return the measured divergence divided by that of Gaussians with the variance of Section 4's inline formula."""
     row = _last(evidence)
     problem, steps = _problem(row), row["steps"]
     kept = 1 - problem.step_size * problem.strong_convexity

@@ -1,4 +1,4 @@
-"""Measures of the excess risk: Lemma 6, Theorem 4, the lower bound that it is compared with, and Table 1."""
+"""Measures of the excess risk: Lemma 6, Theorem 4, the lower bound to compare it with, and Table 1."""
 
 import math
 from typing import Literal
@@ -26,7 +26,7 @@ _DIMENSION = 10
 
 
 def _recipe(target: Target, *, strong_convexity: float = 1.0, smoothness: float = 4.0, n: int = 5000) -> Recipe:
-    """Return Theorem 4's recipe for d = 10, L = 1: epsilon 1 at the order 10, or with delta = 1e-5."""
+    """Return Theorem 4's recipe for d = 10, L = 1, and epsilon = 1 at the order 10 or with delta = 1e-5."""
     if target == "renyi":
         return recipe_for_renyi(
             n=n, dimension=_DIMENSION, lipschitz=1.0, strong_convexity=strong_convexity, smoothness=smoothness,
@@ -44,14 +44,14 @@ def _certified(recipe: Recipe, bound: str) -> float:
 
 @measure
 def recipe_over_target(*, target: Target, bound: str) -> Quantity:
-    """Return what a bound certifies at Theorem 4's noise and steps, divided by what Theorem 4 aims at."""
+    """Return the value that a bound certifies at Theorem 4's noise and steps, divided by Theorem 4's target."""
     recipe = _recipe(target)
     return Quantity(_certified(recipe, bound) / recipe.epsilon, bound)
 
 
 @measure
 def recipe_epsilon() -> Quantity:
-    """Return the epsilon that Theorem 7 makes of Corollary 1 at the recipe's own order; it aims at 1."""
+    """Return the epsilon by Theorem 7 from Corollary 1 at the recipe's own order; the target is 1."""
     recipe = _recipe("dp")
     excess = np.array([math.log(recipe.alpha - 1)])
     overhead = float(order_overhead(excess, -math.log(_DELTA), "paper")[0])
@@ -60,7 +60,7 @@ def recipe_epsilon() -> Quantity:
 
 @sweep("{target}")
 def recipe_risk_over_promise(*, target: Target) -> float:
-    """Return Lemma 6's bound at the recipe's whole number of steps over the excess risk that Theorem 4 promises."""
+    """Return Lemma 6's bound at the recipe's whole number of steps, divided by Theorem 4's promised excess risk."""
     recipe = _recipe(target)
     risk = lemma_6(recipe.problem, sigma=recipe.sigma, steps=recipe.steps, dimension=_DIMENSION, lipschitz=1.0)
     return risk / recipe.risk_bound
@@ -68,15 +68,15 @@ def recipe_risk_over_promise(*, target: Target) -> float:
 
 @sweep("beta = {smoothness:g}", then=over_first)
 def steps_by_condition_number(*, smoothness: float) -> float:
-    """Return Theorem 4's steps, divided by those for the first smoothness, with strong convexity 1."""
+    """Return Theorem 4's steps divided by those for the first smoothness, with strong convexity 1."""
     return _recipe("dp", smoothness=smoothness).real_steps
 
 
 @sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
-    """Return how Theorem 4's risk, divided by ``log(1 / delta)`` times Theorem 5's changes with lambda, beta and n.
+    """Return the change of Theorem 4's risk divided by ``log(1 / delta)`` and Theorem 5's, with lambda, beta and n.
 
-    In units of the first; Theorem 5's lower bound, ``d / (n epsilon)^2``, depends on n alone of these.
+    The unit is the first value. Of these constants, Theorem 5's lower bound, ``d / (n epsilon)^2``, depends only on n.
     """
     recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
     return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
@@ -84,10 +84,10 @@ def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) 
 
 @measure
 def projected_risk_over_lemma_6(*, sigma: float, minimiser: float, steps: list[int]) -> list[Quantity]:
-    """Return the excess risk on squared distances, divided by Lemma 6, by quadrature.
+    """Return the excess risk on squared distances divided by Lemma 6, by quadrature.
 
-    On the interval from -1 to 1, which also holds the records: gradients are at most 2. The step is the largest
-    that the lemma allows.
+    Steps and records are in the interval from -1 to 1, so gradients are at most 2. The step size is the largest that
+    the lemma allows.
     """
     problem = Problem(n=100, strong_convexity=1.0, smoothness=1.0, lipschitz=2.0, step_size=0.5)
     risks = projected_risks(step_size=0.5, sigma=sigma, steps=steps, radius=1.0, minimiser=minimiser)
@@ -104,7 +104,7 @@ def _table(n: int, smoothness: float) -> dict[str, ComparedMethod]:
 
 @sweep("beta = {smoothness:g}")
 def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
-    """Return noisy gradient descent's excess risk and gradients, divided by another method's, without constants."""
+    """Return noisy gradient descent's excess risk and gradients divided by another method's, without constants."""
     own, other = _table(5000, smoothness)["noisy GD"], _table(5000, smoothness)[method]
     found = {"excess risk": own.utility / other.utility}
     if own.gradients and other.gradients:
@@ -114,13 +114,13 @@ def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
 
 @sweep("n = {n:g}")
 def utility_gain_over_sgd(*, n: int) -> float:
-    """Return noisy SGD's excess risk over noisy gradient descent's, over ``log(n)^2``, where ``beta = lambda``."""
+    """Return noisy SGD's excess risk divided by noisy gradient descent's and by ``log(n)^2``, for ``beta = lambda``."""
     return _table(n, 1.0)["noisy SGD"].utility / _table(n, 1.0)["noisy GD"].utility / math.log(n) ** 2
 
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients, divided by noisy gradient descent's, over an order in n, in units of the first."""
+    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n, in units of the first."""
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
     return gain / (n if order == "n" else n / math.log(n))

@@ -1,1 +1,1 @@
-"""Formulas of Differential Privacy Dynamics that only claims, figures or tests call."""
+"""Formulas of Differential Privacy Dynamics that only claims, figures or tests use."""

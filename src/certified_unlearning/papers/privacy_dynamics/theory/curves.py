@@ -14,8 +14,8 @@ from certified_unlearning.papers.privacy_dynamics.theory.dynamics import BOUNDS
 class Row(TypedDict):
     """A point of a curve.
 
-    ``bound`` and ``source`` as in `dynamics.BOUNDS`; ``strong_convexity`` is None where a bound does not depend on it;
-    ``renyi`` is the bound on the divergence at order ``alpha`` after ``steps``.
+    ``bound`` and ``source`` are those of `dynamics.BOUNDS`. ``strong_convexity`` is None if a bound does not depend on
+    it. ``renyi`` is the bound on the divergence at order ``alpha`` after ``steps``.
     """
 
     figure: int
@@ -40,17 +40,18 @@ def figure_1(
     """Return Fig. 1: Corollary 1 against the number of steps, and composition once for every order.
 
     Args:
-        steps: ``K``, the horizontal axis.
-        curves: ``(alpha, lambda)`` of every curve of Corollary 1; the paper's are (30, 1), (20, 1), (10, 1), (10, 2),
-            (10, 4).
-        smoothness: ``beta``.
-        sensitivity: ``S_g``, of the *sum* of gradients.
-        n: Number of records.
-        step_size: ``eta``.
-        sigma: Noise scale.
+        steps: The numbers ``K`` of steps on the horizontal axis.
+        curves: The pair ``(alpha, lambda)`` of every curve of Corollary 1; the paper's are (30, 1), (20, 1), (10, 1),
+            (10, 2), (10, 4).
+        smoothness: The smoothness ``beta``.
+        sensitivity: The sensitivity ``S_g`` of the *sum* of gradients.
+        n: The number of records.
+        step_size: The step size ``eta``.
+        sigma: The noise scale.
 
     Raises:
-        AssumptionError: ``strong_convexity`` exceeds ``smoothness``, or ``step_size`` is not below its inverse.
+        AssumptionError: ``strong_convexity`` exceeds ``smoothness``, or ``step_size`` is not below the inverse of
+            ``smoothness``.
     """
     require_positive(sensitivity=sensitivity)
     rows: list[Row] = []
@@ -73,9 +74,9 @@ def figure_2(
     step_size: float,
     sigma: float,
 ) -> list[Row]:
-    """Return Fig. 2, squared distances: Corollary 2, Theorem 3 and composition, with the exact value between them.
+    """Return Fig. 2 for squared distances: Corollary 2, Theorem 3, composition, and the exact value.
 
-    The paper does not plot the exact value. Arguments and errors as for `figure_1`; ``lambda = beta = 1``.
+    The paper does not plot the exact value. Arguments and errors are those of `figure_1`, with ``lambda = beta = 1``.
     """
     require_positive(sensitivity=sensitivity)
     problem = Problem(n, 1, 1, sensitivity / 2, step_size)

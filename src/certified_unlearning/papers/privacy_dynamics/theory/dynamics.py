@@ -1,14 +1,15 @@
-"""Rényi bounds of noisy gradient descent whose last iterate alone is published.
+"""Rényi bounds of noisy gradient descent if only the last iterate is published.
 
-Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent
-(NeurIPS 2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``, then optionally a
-projection on a convex set; both data sets start from the same data-independent law.
+Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent (NeurIPS
+2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``, then optionally a projection onto
+a convex set. Both data sets start from the same distribution, which is independent of the data.
 
-The paper's ``S_g / n`` (sensitivity of the *sum* of gradients, over ``n``) is ``problem.sensitivity(records)``, its
-``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, its ``T = eta K`` is ``step_size * steps``. Every
-bound is linear in the order, ``alpha (S_g / (n sigma))^2 factor``, with the factor a time. A law is ``c``-LSI where
-``Ent(f^2) <= (2 / c) E |grad f|^2``: ``c`` is an inverse variance, and it damps the divergence at the rate
-``2 sigma^2 c``. `BOUNDS` says of each bound where it comes from and whether it is a guarantee.
+The paper's ``S_g / n`` (the sensitivity of the *sum* of gradients, divided by ``n``) is
+``problem.sensitivity(records)``. Its ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, and its ``T =
+eta K`` is ``step_size * steps``. Every bound is linear in the order: ``alpha (S_g / (n sigma))^2 factor``, where the
+factor is a time. A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E |grad f|^2``. The constant ``c`` is an inverse
+variance and damps the divergence at the rate ``2 sigma^2 c``. For each bound, `BOUNDS` gives its source and whether it
+is a guarantee.
 """
 
 import math
@@ -33,14 +34,14 @@ from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
 
 
 def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCurve:
-    """Return Theorem 1: two diffusions, whatever their losses, from the same start.
+    """Return Theorem 1, for two diffusions with any losses from the same start.
 
-    ``alpha S_v^2 T / (4 sigma^2)``.
+    The bound is ``alpha S_v^2 T / (4 sigma^2)``.
 
     Args:
         field_sensitivity: ``S_v``, the largest distance between the two vector fields.
-        sigma: Noise scale; the diffusion is ``d theta = -V dt + sqrt(2) sigma dW``.
-        time: ``T``.
+        sigma: The noise scale; the diffusion is ``d theta = -V dt + sqrt(2) sigma dW``.
+        time: The time ``T``.
     """
     require_positive(field_sensitivity=field_sensitivity)
     if time != math.inf:
@@ -49,15 +50,17 @@ def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCu
 
 
 def composition(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return the baseline: every step a Gaussian mechanism, all of them published. No convexity, any step size.
+    """Return the baseline: every step is a Gaussian mechanism, and all steps are published.
 
-    ``alpha (S_g / (n sigma))^2 eta K / 4``: the moments accountant of Appendix E, and Theorem 1.
+    It needs no convexity and allows any step size.
+
+    The bound is ``alpha (S_g / (n sigma))^2 eta K / 4``, by the moments accountant of Appendix E and by Theorem 1.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        records: Records in which the two data sets differ.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        records: The number of records in which the two data sets differ.
     """
     return theorem_1(
         field_sensitivity=problem.sensitivity(records),
@@ -75,22 +78,22 @@ def theorem_2(
     lsi_constant: float | None = None,
     gamma: float = 0.5,
 ) -> RenyiCurve:
-    """Return Theorem 2 with the balancing constant of Eq. 68: damping at the rate of a log-Sobolev constant.
+    """Return Theorem 2 with the balancing constant of Eq. 68, which is damped at the rate of a log-Sobolev constant.
 
-    ``alpha (S_g / (n sigma))^2 (1 - exp(-(1 - gamma) r eta K)) / (4 gamma (1 - gamma) r)`` with ``r = 2 sigma^2 c``.
-    ``gamma = 1/2`` is Theorem 2 as printed; ``gamma = 1`` is composition.
+    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(1 - gamma) r eta K)) / (4 gamma (1 - gamma) r)`` with ``r = 2
+    sigma^2 c``. ``gamma = 1/2`` is Theorem 2 as printed; ``gamma = 1`` is composition.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        records: Records in which the two data sets differ.
-        lsi_constant: ``c``, which the caller answers for at all times; None for Lemma 5's ``lambda / (2 sigma^2)``,
-            whose conditions are checked.
-        gamma: Above 0, at most 1.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        records: The number of records in which the two data sets differ.
+        lsi_constant: The constant ``c``, which the caller must guarantee at all times; None for Lemma 5's ``lambda / (2
+            sigma^2)``, whose conditions are checked.
+        gamma: The balancing constant, above 0 and at most 1.
 
     Raises:
-        AssumptionError: Lemma 5 is asked for and its conditions do not hold.
+        AssumptionError: Lemma 5 is used and its conditions do not hold.
     """
     return _balanced(problem, _rate(problem, sigma, lsi_constant), sigma, steps, records, gamma)
 
@@ -105,23 +108,23 @@ def theorem_2_from(
     lsi_constant: float | None = None,
     gamma: float = 0.5,
 ) -> RenyiCurve:
-    """Return Theorem 2 after a start at which the two laws already diverge (Eq. 67, corrected).
+    """Return Theorem 2 for two distributions that already diverge at the start (Eq. 67, corrected).
 
-    ``alpha (R_0(alpha_0) exp(-a T) / alpha_0)`` more than Theorem 2, with ``a = (1 - gamma) 2 sigma^2 c`` and
+    The bound adds ``alpha (R_0(alpha_0) exp(-a T) / alpha_0)`` to Theorem 2, with ``a = (1 - gamma) 2 sigma^2 c`` and
     ``alpha_0 = 1 + (alpha - 1) exp(-a T)``.
 
     Args:
-        initial: ``R_0``, known at all orders.
-        problem: This and all others as for `theorem_2`.
-        sigma: Noise scale.
-        steps: ``K``.
-        records: Records in which the two data sets differ.
-        lsi_constant: ``c``.
-        gamma: Above 0, at most 1.
+        initial: The divergence ``R_0`` at the start, known at all orders.
+        problem: The constants of the problem; this and all other arguments are those of `theorem_2`.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps.
+        records: The number of records in which the two data sets differ.
+        lsi_constant: The constant ``c``.
+        gamma: The balancing constant, above 0 and at most 1.
 
     Raises:
-        ParameterError: ``initial`` is known at some orders only.
-        AssumptionError: Lemma 5 is asked for and its conditions do not hold.
+        ParameterError: ``initial`` is known only at some orders.
+        AssumptionError: Lemma 5 is used and its conditions do not hold.
     """
     if initial.orders is not None:
         raise ParameterError("initial must be known at all orders, got a curve known at some orders only")
@@ -132,7 +135,7 @@ def theorem_2_from(
     decay = damping * _time(problem, steps) if damping else 0.0
 
     def log_divergence(alpha: Array) -> Array:
-        # A divergence grows with its order: an order that rounds to 1 may be replaced by one just above.
+        # A divergence grows with its order, so an order that rounds to 1 may be replaced by one just above.
         earlier = np.maximum(1 + (alpha - 1) * math.exp(-decay), math.nextafter(1, 2))
         kept = np.log(alpha) - decay + initial.log_divergence(earlier) - np.log(earlier)
         sums: Array = np.logaddexp(kept, added(alpha))
@@ -142,7 +145,7 @@ def theorem_2_from(
 
 
 def best_gamma(problem: Problem, *, steps: float) -> float:
-    """Return the constant ``gamma`` that makes Theorem 2 with Lemma 5's constant least; 1 up to ``lambda eta K = 2``.
+    """Return the ``gamma`` that minimises Theorem 2 with Lemma 5's constant; it is 1 up to ``lambda eta K = 2``.
 
     Raises:
         AssumptionError: Lemma 5's conditions do not hold.
@@ -159,7 +162,7 @@ def best_gamma(problem: Problem, *, steps: float) -> float:
 
 
 def theorem_2_best(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Theorem 2 with Lemma 5's constant at `best_gamma`; arguments and errors as for `corollary_1`."""
+    """Return Theorem 2 with Lemma 5's constant at `best_gamma`; arguments and errors are those of `corollary_1`."""
     gamma = best_gamma(problem, steps=steps)
     return theorem_2(problem, sigma=sigma, steps=steps, records=records, gamma=gamma)
 
@@ -167,14 +170,14 @@ def theorem_2_best(problem: Problem, *, sigma: float, steps: float, records: int
 def corollary_1(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
     """Return Corollary 1, the paper's main result: Theorem 2 with Lemma 5's constant, from any start.
 
-    ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K / 2)) / lambda``. The paper's start is Gaussian; a point keeps
-    Lemma 5's constant too, and a mixture of starts diverges by no more than the worst of them.
+    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K / 2)) / lambda``. The paper's start is Gaussian. A
+    point also keeps Lemma 5's constant, and a mixture of starts diverges by at most as much as the worst of them.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        records: Records in which the two data sets differ.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        records: The number of records in which the two data sets differ.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -183,17 +186,17 @@ def corollary_1(problem: Problem, *, sigma: float, steps: float, records: int = 
 
 
 def accountant(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return the lower of `corollary_1` and `composition`; arguments and errors as for `corollary_1`."""
+    """Return the lower of `corollary_1` and `composition`; arguments and errors are those of `corollary_1`."""
     damped = corollary_1(problem, sigma=sigma, steps=steps, records=records).log_divergence
     composed = composition(problem, sigma=sigma, steps=steps, records=records).log_divergence
     return RenyiCurve(lambda alpha: np.minimum(damped(alpha), composed(alpha)))
 
 
 def corollary_2(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Corollary 2: squared distances ``|theta - x|^2 / 2`` on the whole space, from a point.
+    """Return Corollary 2, for squared distances ``|theta - x|^2 / 2`` on the whole space, from a point.
 
-    ``alpha (S_g / (n sigma))^2 (1 - exp(-(2 - eta) eta K / 2)) / (2 - eta)``. The paper prints no condition on the
-    step; its proof needs ``eta < 2``. Arguments as for `corollary_1`.
+    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(2 - eta) eta K / 2)) / (2 - eta)``. The paper prints no
+    condition on the step size, but its proof needs ``eta < 2``. Arguments are those of `corollary_1`.
 
     Raises:
         AssumptionError: ``strong_convexity`` or ``smoothness`` is not 1, or ``step_size`` is not below 2.
@@ -203,23 +206,26 @@ def corollary_2(problem: Problem, *, sigma: float, steps: float, records: int = 
 
 
 def envelope(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Theorem 2 with ``gamma`` chosen anew at every moment, under Lemma 5's constant.
+    """Return Theorem 2 with the best ``gamma`` at every moment, under Lemma 5's constant.
 
-    With ``a = (S_g / (2 n sigma))^2`` and ``r = lambda``: ``alpha a eta K`` up to ``r eta K = 1``, from then on
-    ``alpha (a / r) (2 - exp((1 - r eta K) / 2))^2``. Arguments and errors as for `corollary_1`.
+    With ``a = (S_g / (2 n sigma))^2`` and ``r = lambda``, the bound is ``alpha a eta K`` up to ``r eta K = 1``, and
+    then ``alpha (a / r) (2 - exp((1 - r eta K) / 2))^2``. Arguments and errors are those of `corollary_1`.
     """
     return _envelope(problem, lemma_5_rate(problem), sigma, steps, records)
 
 
 def sharp_envelope(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return `envelope` with `sharp_rate` for Lemma 5's; arguments and errors as for `corollary_1`."""
+    """Return `envelope` with `sharp_rate` in place of Lemma 5's rate.
+
+    Arguments and errors are those of `corollary_1`.
+    """
     return _envelope(problem, sharp_rate(problem), sigma, steps, records)
 
 
 def sharp_lsi(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Corollary 1 with `sharp_rate` for Lemma 5's: Corollary 2 for every loss.
+    """Return Corollary 1 with `sharp_rate` in place of Lemma 5's rate: Corollary 2 for every loss.
 
-    Arguments and errors as for `corollary_1`.
+    Arguments and errors are those of `corollary_1`.
     """
     return _balanced(problem, sharp_rate(problem), sigma, steps, records)
 
@@ -227,8 +233,8 @@ def sharp_lsi(problem: Problem, *, sigma: float, steps: float, records: int = 1)
 def time_optimal(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
     """Return Theorem 2 with the best ``gamma`` and the tracked constant at every moment.
 
-    It integrates to `exact_quadratic` from a point, so no bound for all these losses is lower; from any start.
-    Arguments and errors as for `corollary_1`.
+    From a point, the bound integrates to `exact_quadratic`, so no bound for all these losses is lower; it holds from
+    any start. Arguments and errors are those of `corollary_1`.
     """
     lemma_5_rate(problem)
     return exact_quadratic(problem, sigma=sigma, steps=steps, records=records)
@@ -236,13 +242,13 @@ def time_optimal(problem: Problem, *, sigma: float, steps: float, records: int =
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound and where it comes from.
+    """A bound and its source.
 
     Attributes:
-        curve: Function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
-        source: ``paper``: stated there. ``derived``: from the paper's lemmas, no claim of the paper. ``exact``: the
-            divergence itself, of quadratic losses.
-        is_guarantee: Whether no admissible loss diverges by more; `corollary_2` admits squared distances only.
+        curve: The function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
+        source: ``paper`` if the paper states the bound; ``derived`` if it follows from the paper's lemmas but is no
+            claim of the paper; ``exact`` if it is the divergence itself, for quadratic losses.
+        is_guarantee: Whether no admissible loss diverges by more; `corollary_2` admits only squared distances.
     """
 
     curve: Callable[..., RenyiCurve]

@@ -1,4 +1,4 @@
-"""Two Gaussians on the line: their Rényi divergence and information, on which Lemmas 2 and 3 can be tried."""
+"""The Rényi divergence and information of two Gaussians on the line, on which Lemmas 2 and 3 can be tested."""
 
 import math
 from typing import NamedTuple
@@ -12,12 +12,12 @@ class Gaussian(NamedTuple):
 
 
 def renyi_divergence(alpha: float, first: Gaussian, second: Gaussian) -> float:
-    """Return ``R_alpha(first || second)``; infinite where ``(1 - alpha) v + alpha v'`` is not above 0.
+    """Return ``R_alpha(first || second)``, which is infinite if ``(1 - alpha) v + alpha v'`` is not above 0.
 
     Args:
-        alpha: Rényi order, above 1.
-        first: The law in the first argument.
-        second: The law in the second.
+        alpha: The Rényi order, above 1.
+        first: The distribution in the first argument.
+        second: The distribution in the second argument.
     """
     mixed = (1 - alpha) * first.variance + alpha * second.variance
     if mixed <= 0:
@@ -27,14 +27,14 @@ def renyi_divergence(alpha: float, first: Gaussian, second: Gaussian) -> float:
 
 
 def information_ratio(alpha: float, first: Gaussian, second: Gaussian) -> float:
-    """Return ``I_alpha / E_alpha``: the mean squared slope of the log density ratio under the tilted law.
+    """Return ``I_alpha / E_alpha``: the mean squared slope of the log density ratio under the tilted distribution.
 
-    That law, proportional to ``p^alpha p'^(1 - alpha)``, is a Gaussian.
+    The tilted distribution, proportional to ``p^alpha p'^(1 - alpha)``, is a Gaussian.
 
     Args:
-        alpha: Rényi order, above 1.
-        first: ``p``.
-        second: ``p'``, so broad that the divergence is finite.
+        alpha: The Rényi order, above 1.
+        first: The distribution ``p``.
+        second: The distribution ``p'``, so broad that the divergence is finite.
     """
     variance = 1 / (alpha / first.variance + (1 - alpha) / second.variance)
     mean = variance * (alpha * first.mean / first.variance + (1 - alpha) * second.mean / second.variance)
@@ -47,9 +47,9 @@ def lemma_3_left(alpha: float, first: Gaussian, second: Gaussian) -> float:
     """Return ``R_alpha + alpha (alpha - 1) dR_alpha / d alpha``, the left side of Lemma 3, in closed form.
 
     Args:
-        alpha: Rényi order, above 1.
-        first: The law in the first argument.
-        second: The law in the second, so broad that the divergence is finite.
+        alpha: The Rényi order, above 1.
+        first: The distribution in the first argument.
+        second: The distribution in the second argument, so broad that the divergence is finite.
     """
     change = second.variance - first.variance
     mixed = first.variance + alpha * change

@@ -1,8 +1,8 @@
-"""The laws of noisy gradient descent: their log-Sobolev constants, and Gaussians, where losses are quadratic.
+"""The distributions of noisy gradient descent: log-Sobolev constants, and Gaussians for quadratic losses.
 
-Source: Lemmas 5, 8, 9 and Appendix E of Chourasia, Ye, Shokri (NeurIPS 2021), the appendix for any Hessian. The exact
-divergences are the oracle of every upper bound in `dynamics`; Theorem 3, its lower bound, is the first of them
-simplified. Notation as there.
+Source: Lemmas 5, 8, 9 and Appendix E of Chourasia, Ye, Shokri (NeurIPS 2021), with Appendix E for any Hessian. Every
+upper bound in `dynamics` is tested against the exact divergences. Theorem 3, the paper's lower bound, simplifies the
+first of them. The notation is that of `dynamics`.
 """
 
 import math
@@ -22,15 +22,15 @@ def exact_quadratic(
 ) -> RenyiCurve:
     """Return the exact divergence under the losses ``lambda |theta - x|^2 / 2`` on the whole space.
 
-    From a point it is ``alpha (S_g / (n sigma))^2 (2 - eta lambda) (1 - rho^K) / (4 lambda (1 + rho^K))`` with
-    ``rho = 1 - eta lambda`` (Appendix E, for any ``lambda``).
+    From a point, the divergence is ``alpha (S_g / (n sigma))^2 (2 - eta lambda) (1 - rho^K) / (4 lambda (1 + rho^K))``
+    with ``rho = 1 - eta lambda`` (Appendix E, for any ``lambda``).
 
     Args:
-        problem: The constants; ``smoothness`` is not used.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        records: Records in which the two data sets differ.
-        start_variance: Variance of the Gaussian start in every coordinate; 0 for a point.
+        problem: The constants of the problem; ``smoothness`` is not used.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        records: The number of records in which the two data sets differ.
+        start_variance: The variance of the Gaussian start in every coordinate; 0 for a point.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / strong_convexity``.
@@ -56,15 +56,17 @@ def exact_hessian(
 ) -> RenyiCurve:
     """Return the exact divergence under the losses ``(theta - x)^T H (theta - x) / 2`` on the whole space.
 
-    Coordinate by coordinate the two laws are Gaussians of one variance, and ``alpha gap^2 / (2 variance)`` add up.
+    In each coordinate, the two distributions are Gaussians with the same variance, and the terms ``alpha gap^2 / (2
+    variance)`` add up.
 
     Args:
-        curvatures: Eigenvalues of ``H``, shape ``(d,)``.
-        gradient_gap: ``grad f_D - grad f_D'`` in the basis of its eigenvectors, shape ``(d,)``: of the means, not sums.
-        step_size: ``eta``.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        start_variance: Variance of the Gaussian start in every coordinate; 0 for a point.
+        curvatures: The eigenvalues of ``H``, shape ``(d,)``.
+        gradient_gap: ``grad f_D - grad f_D'`` in the basis of the eigenvectors of ``H``, shape ``(d,)``, for means and
+            not for sums.
+        step_size: The step size ``eta``.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        start_variance: The variance of the Gaussian start in every coordinate; 0 for a point.
 
     Raises:
         AssumptionError: A curvature is 0, or ``step_size`` is not below the inverse of every curvature.
@@ -79,16 +81,16 @@ def exact_hessian(
         return linear_curve(1.0, sigma, 0.0)
     log_kept = steps * np.log1p(-step_size * curvature)
     moved = -np.expm1(log_kept)
-    # The variance over sigma^2, divided by 1 - rho^K as the squared mean gap is.
+    # The variance and the squared mean gap are both divided by 1 - rho^K; the variance also by sigma^2.
     spread = np.exp(2 * log_kept) * (start_variance / sigma**2) / moved
     spread += 2 * (1 + np.exp(log_kept)) / (curvature * (2 - step_size * curvature))
     return linear_curve(1.0, sigma, float(np.sum((gap / curvature) ** 2 * moved / (2 * spread))))
 
 
 def theorem_3(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Theorem 3, a *lower* bound: two data sets under ``|theta - x|^2 / 2`` diverge by at least as much.
+    """Return Theorem 3, a *lower* bound on the divergence for two data sets and the losses ``|theta - x|^2 / 2``.
 
-    ``alpha (S_g / (n sigma))^2 (1 - exp(-eta K)) / 4``. Arguments as for `lower_bound`.
+    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-eta K)) / 4``. Arguments are those of `lower_bound`.
 
     Raises:
         AssumptionError: ``strong_convexity`` or ``smoothness`` is not 1, or ``step_size`` is not below 1.
@@ -98,15 +100,15 @@ def theorem_3(problem: Problem, *, sigma: float, steps: float, records: int = 1)
 
 
 def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Theorem 3 for any strong convexity: below `exact_quadratic` from a point.
+    """Return Theorem 3 for any strong convexity; it is below `exact_quadratic` from a point.
 
-    ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K)) / (4 lambda)``.
+    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K)) / (4 lambda)``.
 
     Args:
-        problem: The constants; ``smoothness`` is not used.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        records: Records in which the two data sets differ.
+        problem: The constants of the problem; ``smoothness`` is not used.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        records: The number of records in which the two data sets differ.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / strong_convexity``.
@@ -118,15 +120,16 @@ def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 
 
 
 def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -> float:
-    """Return ``1 / c`` after some steps: each multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
+    """Return ``1 / c`` after some steps; each step multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
 
-    From at most ``2 sigma^2 / lambda`` it stays there (Lemma 5). On `exact_quadratic` it is the variance.
+    If it is at most ``2 sigma^2 / lambda`` at the start, it stays so (Lemma 5). For `exact_quadratic`, it is the
+    variance.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        start: ``1 / c`` of the start: 0 for a point, the variance of a Gaussian.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        start: ``1 / c`` of the start: 0 for a point, or the variance of a Gaussian.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.

@@ -1,7 +1,7 @@
-"""Log-Sobolev inequalities of laws on the line that are no Gaussians, tried on functions by quadrature.
+"""Log-Sobolev inequalities of non-Gaussian distributions on the line, tested on functions by quadrature.
 
-Source: Lemmas 8 and 9 of Chourasia, Ye, Shokri (NeurIPS 2021). A law is ``c``-LSI where
-``Ent(f^2) <= (2 / c) E |f'|^2`` for every ``f``; a function that breaks it disproves a constant, none proves it.
+Source: Lemmas 8 and 9 of Chourasia, Ye, Shokri (NeurIPS 2021). A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E
+|f'|^2`` for every ``f``. One function can disprove a constant, but none can prove it.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class _Map(NamedTuple):
 _MAPS: dict[MapName, _Map] = {
     "identity": _Map(lambda x: x, 1.0),
     "half": _Map(lambda x: x / 2, 0.5),
-    # A gradient step of length 1/2 on log cosh(x), whose curvature is from 0 to 1, with x^2 / 4 beside it.
+    # A gradient step of size 1/2 on log cosh(x) + x^2 / 4; log cosh has curvature from 0 to 1.
     "descent": _Map(lambda x: x - (np.tanh(x) + x / 2) / 2, 0.75),
     "clip": _Map(lambda x: np.clip(x, -1, 1), 1.0),
 }
@@ -43,15 +43,16 @@ _FUNCTIONS: dict[FunctionName, tuple[Callable[[Array], Array], Callable[[Array],
 
 
 def log_sobolev_quotient(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
-    """Return the left side of the inequality, divided by its right, with the constant that Lemmas 8 and 9 give.
+    """Return the left side of the inequality divided by its right side, with the constant by Lemmas 8 and 9.
 
-    The law is that of ``T(X) + sqrt(v) Z``: ``X`` and ``Z`` are standard normal, hence 1-LSI; ``T`` is ``L``-Lipschitz,
-    so ``T(X)`` is ``1 / L^2``-LSI by Lemma 8, and the sum is ``1 / (L^2 + v)``-LSI by Lemma 9.
+    The distribution is that of ``T(X) + sqrt(v) Z``. ``X`` and ``Z`` are standard normal, hence 1-LSI. ``T`` is
+    ``L``-Lipschitz, so ``T(X)`` is ``1 / L^2``-LSI by Lemma 8, and the sum is ``1 / (L^2 + v)``-LSI by Lemma 9.
 
     Args:
-        map_name: ``T``; ``clip``, a projection, is not differentiable, but Lemma 5 uses Lemma 8 of one.
-        noise_variance: ``v``, the lemma's ``2 t``; 0 for Lemma 8 alone.
-        function: ``f``.
+        map_name: The map ``T``; ``clip``, a projection, is not differentiable, but Lemma 5 applies Lemma 8 to a
+            projection.
+        noise_variance: The variance ``v``, the lemma's ``2 t``; 0 for Lemma 8 alone.
+        function: The function ``f``.
     """
     require_non_negative(noise_variance=noise_variance)
     move, lipschitz = _MAPS[map_name]

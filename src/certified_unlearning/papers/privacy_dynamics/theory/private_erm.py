@@ -1,8 +1,8 @@
-"""Private empirical risk minimisation by noisy gradient descent: how to set it up, and the risk that it leaves.
+"""Private empirical risk minimisation by noisy gradient descent: its constants, and its excess risk.
 
 Source: Theorem 4, Lemma 6 and Table 1 of Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and
-noisy gradient descent (NeurIPS 2021). Notation as in `dynamics`. The excess risk is
-``max over D of E[f_D(theta_K) - f_D(theta*)]``, with ``theta*`` the minimiser over the set that steps are projected on.
+noisy gradient descent (NeurIPS 2021). The notation is that of `dynamics`. The excess risk is ``max over D of
+E[f_D(theta_K) - f_D(theta*)]``, where ``theta*`` is the minimiser over the set onto which steps are projected.
 """
 
 import math
@@ -22,16 +22,17 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to run noisy gradient descent (Theorem 4).
+    """The constants of a run of noisy gradient descent (Theorem 4).
 
     Attributes:
-        problem: The constants with the step size, ``lambda / (2 beta^2)``; adjacency ``replace``.
-        sigma: Noise scale.
-        steps: ``K``, the ceiling of ``real_steps`` and at least 1. Privacy holds for every number of steps.
-        real_steps: ``K*``; below 0 where the target is so strict that the risk bound is trivial.
-        alpha: Rényi order.
-        epsilon: The Rényi divergence at ``alpha`` is at most this, whatever the number of steps.
-        risk_bound: The excess risk is at most this (Eq. 77), if the minimiser lies in the relative interior of the set.
+        problem: The constants of the problem, with the step size ``lambda / (2 beta^2)``; the adjacency is ``replace``.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps, the ceiling of ``real_steps`` and at least 1. Privacy holds for every number
+            of steps.
+        real_steps: The number ``K*``; below 0 if the target is so strict that the risk bound is trivial.
+        alpha: The Rényi order.
+        epsilon: An upper bound on the Rényi divergence at ``alpha``, whatever the number of steps.
+        risk_bound: An upper bound on the excess risk (Eq. 77), if the minimiser is in the relative interior of the set.
     """
 
     problem: Problem
@@ -55,17 +56,18 @@ def recipe_for_renyi(
 ) -> Recipe:
     """Return Theorem 4's recipe for a Rényi divergence of at most ``epsilon`` at the order ``alpha``.
 
-    ``sigma^2 = 4 alpha L^2 / (lambda epsilon n^2)``, ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon / (alpha d))``. A
-    strongly convex Lipschitz loss needs a bounded set, of diameter at most ``2 L / lambda``.
+    The constants are ``sigma^2 = 4 alpha L^2 / (lambda epsilon n^2)``, ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon /
+    (alpha d))``. A strongly convex Lipschitz loss needs a bounded set, of diameter at most ``2 L / lambda``.
 
     Args:
-        n: Number of records.
-        dimension: ``d``.
-        lipschitz: ``L``, of each record's loss *with* its regulariser, on the set that steps are projected on.
-        strong_convexity: ``lambda``.
-        smoothness: ``beta``.
-        alpha: Rényi order, above 1.
-        epsilon: Target.
+        n: The number of records.
+        dimension: The dimension ``d``.
+        lipschitz: The Lipschitz constant ``L`` of each record's loss *with* its regulariser, on the set onto which
+            steps are projected.
+        strong_convexity: The strong convexity ``lambda``.
+        smoothness: The smoothness ``beta``.
+        alpha: The Rényi order, above 1.
+        epsilon: The target.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``.
@@ -96,17 +98,19 @@ def recipe_for_dp(
 ) -> Recipe:
     """Return Theorem 4's recipe for ``(epsilon, delta)``-DP.
 
-    The recipe for the divergence ``epsilon / 2`` at the order ``alpha = 1 + (2 / epsilon) log(1 / delta)``, but with
-    the theorem's simpler ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon^2 / (4 d log(1 / delta)))``, a little larger.
+    The recipe is that for the divergence ``epsilon / 2`` at the order ``alpha = 1 + (2 / epsilon) log(1 / delta)``, but
+    with the theorem's simpler and slightly larger ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon^2 / (4 d log(1 /
+    delta)))``.
 
     Args:
-        n: Number of records.
-        dimension: ``d``.
-        lipschitz: ``L``, of each record's loss *with* its regulariser, on the set that steps are projected on.
-        strong_convexity: ``lambda``.
-        smoothness: ``beta``.
-        epsilon: Target, at most ``2 log(1 / delta)``.
-        delta: Strictly between 0 and 1.
+        n: The number of records.
+        dimension: The dimension ``d``.
+        lipschitz: The Lipschitz constant ``L`` of each record's loss *with* its regulariser, on the set onto which
+            steps are projected.
+        strong_convexity: The strong convexity ``lambda``.
+        smoothness: The smoothness ``beta``.
+        epsilon: The target epsilon, at most ``2 log(1 / delta)``.
+        delta: The target delta, strictly between 0 and 1.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, or ``epsilon`` is too large.
@@ -131,17 +135,17 @@ def recipe_for_dp(
 
 
 def lemma_6(problem: Problem, *, sigma: float, steps: float, dimension: int, lipschitz: float) -> float:
-    """Return Lemma 6's bound on the excess risk, if the minimiser lies in the relative interior of the set.
+    """Return Lemma 6's bound on the excess risk, if the minimiser is in the relative interior of the set.
 
-    ``(2 beta L^2 / lambda^2) exp(-lambda eta K) + 2 beta d sigma^2 / lambda``.
+    The bound is ``(2 beta L^2 / lambda^2) exp(-lambda eta K) + 2 beta d sigma^2 / lambda``.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; any real number of steps from 0 on.
-        dimension: ``d``.
-        lipschitz: ``L``, of each record's loss *with* its regulariser on the set; ``problem.lipschitz`` leaves the
-            regulariser out.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps, any real number from 0 on.
+        dimension: The dimension ``d``.
+        lipschitz: The Lipschitz constant ``L`` of each record's loss *with* its regulariser on the set;
+            ``problem.lipschitz`` is that without the regulariser.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` exceeds ``lambda / (2 beta^2)``.
@@ -155,17 +159,17 @@ def lemma_6(problem: Problem, *, sigma: float, steps: float, dimension: int, lip
 
 
 def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: int, squared_distance: float) -> float:
-    """Return what the proof of Lemma 6 gives before it is simplified (derived, not the paper's claim).
+    """Return the bound in the proof of Lemma 6 before it is simplified (derived, not the paper's claim).
 
-    ``(beta / 2) rho^K E|theta_0 - theta*|^2 + (beta d sigma^2 / lambda) (1 - rho^K)`` with ``rho = 1 - eta lambda``:
-    Eq. 81 unrolled, if the minimiser lies in the relative interior of the set.
+    The bound is ``(beta / 2) rho^K E|theta_0 - theta*|^2 + (beta d sigma^2 / lambda) (1 - rho^K)`` with ``rho = 1 - eta
+    lambda``. It is Eq. 81 unrolled, if the minimiser is in the relative interior of the set.
 
     Args:
-        problem: The constants.
-        sigma: Noise scale.
-        steps: ``K``; may be infinite.
-        dimension: ``d``.
-        squared_distance: ``E|theta_0 - theta*|^2``.
+        problem: The constants of the problem.
+        sigma: The noise scale.
+        steps: The number ``K`` of steps; may be infinite.
+        dimension: The dimension ``d``.
+        squared_distance: The mean squared distance ``E|theta_0 - theta*|^2``.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` exceeds ``lambda / (2 beta^2)``.
@@ -180,7 +184,7 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
 
 
 class ComparedMethod(NamedTuple):
-    """A row of Table 1: 1-Lipschitz losses, without constants and factors ``log(1 / delta)``."""
+    """A row of Table 1, for 1-Lipschitz losses, without constants and factors ``log(1 / delta)``."""
 
     method: str
     utility: float
@@ -194,11 +198,11 @@ def table_1(
     """Return Table 1: excess risk and gradient evaluations of methods of private empirical risk minimisation.
 
     Args:
-        n: Number of records.
-        dimension: ``d``.
-        strong_convexity: ``lambda``.
-        smoothness: ``beta``.
-        epsilon: Epsilon of ``(epsilon, delta)``-DP.
+        n: The number of records.
+        dimension: The dimension ``d``.
+        strong_convexity: The strong convexity ``lambda``.
+        smoothness: The smoothness ``beta``.
+        epsilon: The epsilon of ``(epsilon, delta)``-DP.
 
     Raises:
         ParameterError: A logarithm of the table is not above 0.
@@ -250,7 +254,7 @@ def _check_utility(problem: Problem, sigma: float, dimension: int) -> None:
     require_count(least=1, dimension=dimension)
     problem.require_strong_convexity()
     limit = problem.strong_convexity / (2 * problem.smoothness**2)
-    # The limit itself is allowed, however its quotient was rounded.
+    # The limit itself is allowed, however the quotient was rounded.
     if problem.step_size > math.nextafter(limit, math.inf):
         raise AssumptionError(
             f"Lemma 6 needs step_size <= strong_convexity / (2 smoothness^2) = {limit}, "

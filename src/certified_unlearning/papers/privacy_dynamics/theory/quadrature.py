@@ -1,8 +1,8 @@
-"""Noisy gradient descent on the line whose law is no Gaussian, followed by quadrature: nothing is sampled.
+"""Noisy gradient descent on the line with non-Gaussian distributions, computed by quadrature without sampling.
 
-Three cases: the logistic loss with a regulariser, for divergences on losses that are not quadratic; squared distances
-with a projection, for the excess risk; and two logistic records of different slopes, for the fields of Lemma 4.
-Spacings are so small against the noise that the first two agree with twice as many nodes to nine digits.
+The module has three cases: the logistic loss with a regulariser, for divergences on non-quadratic losses; squared
+distances with a projection, for the excess risk; and two logistic records of different slopes, for the fields of Lemma
+4. The grid is so fine compared with the noise that the first two cases agree with twice as many nodes to nine digits.
 """
 
 import math
@@ -16,7 +16,10 @@ from certified_unlearning.accounting.core.problem import Problem
 Array = npt.NDArray[np.float64]
 
 LOGISTIC = Problem(n=10, strong_convexity=1.0, smoothness=1.25, lipschitz=0.5, step_size=0.2)
-"""``log(1 + exp(-y theta)) + theta^2 / 2``; 6 of 10 labels ``y`` are +1 in the one data set and 5 in the other."""
+"""The constants of the logistic problem, with the loss ``log(1 + exp(-y theta)) + theta^2 / 2``.
+
+In one data set, 6 of 10 labels ``y`` are +1, and in the other, 5 are.
+"""
 LOGISTIC_SIGMA = 0.1
 _SHARES = (0.6, 0.5)
 
@@ -25,9 +28,9 @@ def logistic_divergences(alpha: float, steps: Sequence[int], *, start_variance: 
     """Return the divergences after the given number of steps, from the point 0 or a Gaussian around it.
 
     Args:
-        alpha: Rényi order, above 1.
-        steps: Numbers of steps, each at least 1.
-        start_variance: Variance of the start.
+        alpha: The Rényi order, above 1.
+        steps: The numbers of steps, each at least 1.
+        start_variance: The variance of the start.
     """
     first, second = (_logistic_log_densities(share, max(steps), start_variance) for share in _SHARES)
     _, spacing = _grid()
@@ -43,19 +46,20 @@ def projected_risks(
 ) -> list[float]:
     """Return the mean excess risks of projected descent on ``(theta - x)^2 / 2`` after the given number of steps.
 
-    Steps are projected on ``[-radius, radius]`` and start from the projected ``N(0, 2 sigma^2)``, Corollary 1's law.
+    Steps are projected onto ``[-radius, radius]`` and start from Corollary 1's start, the projected ``N(0, 2
+    sigma^2)``.
 
     Args:
-        step_size: ``eta``, below 1.
-        sigma: Noise scale.
-        steps: Numbers of steps, each at least 1.
+        step_size: The step size ``eta``, below 1.
+        sigma: The noise scale.
+        steps: The numbers of steps, each at least 1.
         radius: Half the width of the set.
         minimiser: The mean of the records, inside the set.
     """
     nodes, weights = np.polynomial.legendre.leggauss(400)
     points, weights = np.concatenate([[-radius, radius], radius * nodes]), np.concatenate([[1, 1], radius * weights])
     moved = points - step_size * (points - minimiser)
-    # Column by column the law of a step from a point: both atoms, then the density at the nodes.
+    # Each column is the distribution of a step from a point: both atoms, then the density at the nodes.
     kernel = np.stack([_projected(mean, 2 * step_size * sigma**2, radius, points[2:]) for mean in moved], axis=1)
     law = _projected(0.0, 2 * sigma**2, radius, points[2:])
     risks = {}
@@ -66,15 +70,15 @@ def projected_risks(
 
 
 def field_difference(*, steps: int, share: float) -> float:
-    """Return how far, at most, Lemma 1's two vector fields are apart within a step, divided by Lemma 4's ``S_g / n``.
+    """Return the largest distance of Lemma 1's two vector fields within a step, divided by Lemma 4's ``S_g / n``.
 
-    Losses ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that the
-    gradients' difference depends on ``theta``; the largest on the grid is ``S_g``, about 2.09. The step size is 0.2,
-    ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
+    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that
+    the gradients' difference depends on ``theta``. The largest difference on the grid is ``S_g``, about 2.09. The step
+    size is 0.2, ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
 
     Args:
-        steps: ``k``, whole steps before, at least 0.
-        share: How much of the next step has passed, above 0 and at most 1.
+        steps: The number ``k`` of whole steps before, at least 0.
+        share: The elapsed share of the next step, above 0 and at most 1.
     """
     theta, step_size, variance = np.linspace(-5, 5, 501), 0.2, 0.25
     gradients = [(theta - 1 / (1 + np.exp(theta)) + theta - x / (1 + np.exp(x * theta))) / 2 for x in (2.0, -1.0)]
@@ -93,7 +97,8 @@ def field_difference(*, steps: int, share: float) -> float:
             law = law @ kernel(sign, step_size)
         within = law[:, np.newaxis] * kernel(sign, share * step_size)
         expectations.append((half @ within) / within.sum(axis=0))
-    # V is the mean of `half` given where the one diffusion is, V' that of its negative given where the other is.
+    # V is the mean of `half` given the position of one diffusion, and V' that of its negative given the position of the
+    # other.
     furthest = np.abs(expectations[0] + expectations[1]).max()
     return float(furthest / (2 * np.abs(half).max()))
 
@@ -129,7 +134,7 @@ def _logistic_log_densities(share: float, steps: int, start_variance: float) -> 
 
 
 def _projected(mean: float, variance: float, radius: float, nodes: Array) -> Array:
-    """Return ``N(mean, variance)`` projected: its masses at both ends and its density at nodes between them."""
+    """Return ``N(mean, variance)`` projected: its masses at both ends, and its density at nodes between them."""
     deviation = math.sqrt(2 * variance)
     ends = [math.erfc((radius + mean) / deviation) / 2, math.erfc((radius - mean) / deviation) / 2]
     density = np.exp(-((nodes - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)

@@ -1,1 +1,1 @@
-"""Measures of claims on private learning."""
+"""The measures for the claims on private learning."""

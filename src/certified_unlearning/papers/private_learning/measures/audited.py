@@ -1,4 +1,4 @@
-"""Measures of audits: what mechanisms show beyond what they state, and which planted faults are seen."""
+"""Measures of audits: the shown values compared with the stated ones, and the planted faults that are found."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ FEWEST_RUNS = 20_000
 
 @measure
 def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return what a mechanism without a fault shows at least, divided by what it states, every audit."""
+    """Return the lower bound for each mechanism without a fault, divided by its statement, for every audit."""
     rows = _rows(evidence)
     rows = rows[rows["planted"] == ""]
     return [
@@ -25,7 +25,7 @@ def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def faults_not_caught(evidence: Sequence[Evidence]) -> Quantity:
-    """Return how many planted faults no audit catches, of all planted ones."""
+    """Return the number of planted faults that no audit finds."""
     planted = _rows(evidence)
     planted = planted[planted["planted"] != ""]
     caught = planted.groupby(["mechanism", "planted"])["caught"].any()

@@ -1,4 +1,4 @@
-"""Measures of how many deletions a private model covers, and what answering them takes otherwise."""
+"""Measures of the number of deletions that a private model covers, and of their cost otherwise."""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ REMEDY = "run `snakemake --config preset=private`"
 
 @sweep("epsilon = {epsilon:g}")
 def deletions_covered(evidence: Sequence[Evidence], *, data: str, epsilon: float, beside: str) -> float:
-    """Return how many deletions a private model covers at the accuracy of another system, less a point."""
+    """Return how many deletions a private model covers at the accuracy of another system minus one percentage point."""
     return float(covered_deletions(_rows(evidence, data, epsilon), beside=beside))
 
 
 @sweep("epsilon = {epsilon:g}")
 def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon: float, deletions: int) -> Quantity:
-    """Return by how much retraining is more accurate than a private model that covers so many deletions."""
+    """Return retraining's accuracy minus that of a private model that covers ``deletions`` deletions."""
     rows = _rows(evidence, data, epsilon)
     (again, again_error), (private, private_error) = (
         [_value(rows, system, deletions, column) for column in ("accuracy", "accuracy_error")]
@@ -33,9 +33,12 @@ def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon
 
 @measure
 def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> Quantity:
-    """Return the gradients of learning a private model anew over those of one Langevin request for as many records.
+    """Return the gradients of learning a private model anew divided by those of one Langevin request.
 
-    It covers the most that it can at Langevin unlearning's accuracy, less a point.
+    The request has as many records as the private model covers.
+
+    The private model covers the largest number that it can at Langevin unlearning's accuracy minus one percentage
+    point.
     """
     rows = _rows(evidence, data, epsilon)
     most = covered_deletions(rows, beside="langevin")
@@ -52,7 +55,7 @@ def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: fl
 def request_over_retraining(
     evidence: Sequence[Evidence], *, data: str, epsilon: float, system: str, deletions: int
 ) -> float:
-    """Return the gradients of a request, divided by those of retraining by SGD."""
+    """Return the gradients of a request divided by those of retraining by SGD."""
     rows = _rows(evidence, data, epsilon)
     again = _value(rows, "retraining", deletions, "gradients")
     return _value(rows, system, deletions, "gradients") / again

@@ -1,4 +1,4 @@
-"""Measures of printed and of needed noise and sensitivities: a claim of privacy rests on these."""
+"""Measures of printed and of necessary noise and sensitivities, on which a claim of privacy depends."""
 
 import math
 from itertools import product
@@ -38,13 +38,13 @@ DELTA = 1e-6
 
 @sweep("epsilon = {epsilon:g}")
 def printed_epsilon_over_target(*, rule: str, epsilon: float, delta: float) -> float:
-    """Return the epsilon that a printed noise gives to one release in truth, divided by the wanted one."""
+    """Return the true epsilon of one release with printed noise, divided by the target."""
     return printed_epsilon(rule, epsilon=epsilon, delta=delta) / epsilon
 
 
 @sweep("delta = {delta:g}")
 def largest_epsilon_of_rule(*, rule: str, delta: float) -> float:
-    """Return up to which epsilon a printed noise is enough."""
+    """Return the largest epsilon up to which a printed noise is enough."""
     low, high = 1e-3, 1e3
     for _ in range(200):
         middle = math.sqrt(low * high)
@@ -55,15 +55,16 @@ def largest_epsilon_of_rule(*, rule: str, delta: float) -> float:
 
 @sweep("epsilon = {epsilon:g}")
 def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
-    """Return the exact noise of a Gaussian release over the classical ``sqrt(2 log(1.25 / delta)) / epsilon``."""
+    """Return the exact noise of a Gaussian release divided by the classical ``sqrt(2 log(1.25 / delta)) / epsilon``."""
     return float(noise_multiplier(epsilon, delta) / PRINTED["classical"](epsilon, delta))
 
 
 @measure
 def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
-    """Return the true epsilon of printed noise where embedded rows are so much longer than the rows, over the target.
+    """Return the true epsilon of printed noise divided by the target, for rows that an embedding lengthens.
 
-    Theorem 9: squared loss, all norms 1, the ball of radius 2. Theorem 32: slopes of 1; half of delta is spent.
+    For Theorem 9: squared loss, all norms 1, and the ball of radius 2. For Theorem 32: slopes of 1; half of delta is
+    spent.
     """
     if theorem == "9":
         sigma = PRINTED["theorem 8"](epsilon, delta) * lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=1)
@@ -75,8 +76,11 @@ def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: flo
 
 @sweep("D = {radius:g}")
 def gradient_over_bound(*, bound: Literal["lemma 2", "theorem 10", "ours"], radius: float) -> float:
-    """Return the longest gradient of squared loss in the ball over what is stated of it; all norms but radius 1."""
-    reached = 2 * (1 + radius)  # At the record (1, -1) and weights of norm D.
+    """Return the longest gradient of squared loss in the ball divided by its stated bound.
+
+    All norms except the radius are 1.
+    """
+    reached = 2 * (1 + radius)  # The gradient is at the record (1, -1) and weights of norm D.
     stated = {
         "lemma 2": lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=radius),
         "theorem 10": math.sqrt(2) + 2 * radius,
@@ -87,7 +91,7 @@ def gradient_over_bound(*, bound: Literal["lemma 2", "theorem 10", "ours"], radi
 
 @sweep("D = {radius:g}")
 def loss_over_bound(*, bound: Literal["lemma 4", "lemma 10", "ours"], radius: float) -> float:
-    """Return the largest squared loss in the ball, divided by what is stated of it; all norms but radius 1."""
+    """Return the largest squared loss in the ball divided by its stated bound; all norms except the radius are 1."""
     lemma = lemma_4(at_zero=1, smoothness=2, row_norm=1, radius=radius)
     stated = {"lemma 4": lemma, "lemma 10": lemma / 3, "ours": SQUARED.largest_value(row_norm=1, radius=radius)}
     return (1 + radius) ** 2 / stated[bound]
@@ -95,10 +99,10 @@ def loss_over_bound(*, bound: Literal["lemma 4", "lemma 10", "ours"], radius: fl
 
 @sweep("lambda = {strength:g}")
 def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
-    """Return how far replacing a record of linear losses moves the regularised minimiser, over ``2 G / (lambda n)``.
+    """Return the movement of the regularised minimiser by one replaced record, divided by ``2 G / (lambda n)``.
 
-    The losses have slopes 1 and -1, as many of both, so that minimisers are near 0 and the ball does not matter: they
-    are minus the mean slope over lambda.
+    The losses are linear with slopes 1 and -1 in equal numbers. Minimisers are minus the mean slope divided by lambda,
+    so they are near 0 and the ball does not matter.
     """
     slopes = np.tile([1.0, -1.0], n // 2)
     replaced = slopes.copy()
@@ -108,10 +112,10 @@ def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
 
 @measure
 def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
-    """Return by how much an exponential mechanism's log probabilities move between neighbours, divided by epsilon.
+    """Return the largest change of an exponential mechanism's log probabilities between neighbours over epsilon.
 
-    Scores 0 or 1 of three candidates, of sensitivity 1; all pairs of score vectors. Printed is
-    ``exp(-2 epsilon s / Delta)``.
+    Three candidates have scores 0 or 1, of sensitivity 1; the check uses all pairs of score vectors. The printed form
+    is ``exp(-2 epsilon s / Delta)``.
     """
     laws = []
     for scores in product((0.0, 1.0), repeat=3):
@@ -125,10 +129,10 @@ def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
 
 @measure
 def selection_within_bound(*, printed: bool) -> float:
-    """Return how likely Algorithm 4 selects within Theorem 34's bound; six radii, 5 000 records to select on.
+    """Return the probability that Algorithm 4 selects within Theorem 34's bound, for six radii and 5 000 records.
 
-    Losses of a record are at most Delta, so their mean moves by ``Delta / 5 000``: the bound is the one with this.
-    Printed: Delta itself is passed as the sensitivity of the mean.
+    A record's losses are at most Delta, so their mean moves by ``Delta / 5 000``; the bound uses this sensitivity. In
+    the printed version, Delta itself is passed as the sensitivity of the mean.
     """
     losses, largest = [1, 0.62, 0.40, 0.35, 0.38, 0.52], [0.0, 9, 13, 25, 73, 265]
     moves = [each / 5_000 for each in largest]
@@ -139,9 +143,10 @@ def selection_within_bound(*, printed: bool) -> float:
 
 @sweep("n = {n}")
 def boosting_scale_over_needed(*, n: int) -> float:
-    """Return Theorem 35's printed Laplace scale, divided by the least one that is private, at epsilon = 1.
+    """Return Theorem 35's printed Laplace scale divided by the smallest private one, at epsilon = 1.
 
-    Squared loss, all norms 1, so losses are at most 4; four chunks and one to select on, which has all of epsilon.
+    The loss is squared and all norms are 1, so losses are at most 4. There are four chunks and one for the selection,
+    which has all of epsilon.
     """
     printed = printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=n, epsilon=1.0)
     return printed / (2 * 4 * 5 / n)
@@ -149,9 +154,9 @@ def boosting_scale_over_needed(*, n: int) -> float:
 
 @measure
 def recursive_pass_epsilon(*, corrected: bool) -> float:
-    """Return the true epsilon of Theorem 20's noise on one pass, over the target 1; 11 stages, n for a chunk's size.
+    """Return the true epsilon of Theorem 20's noise on one pass, for target 1, 11 stages and n for a chunk's size.
 
-    Corrected: the records of a chunk, which is Lemma 23.
+    The corrected noise uses the number of records of a chunk, as in Lemma 23.
     """
     sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=DELTA, lipschitz=1.0)
     return epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA)
@@ -159,7 +164,7 @@ def recursive_pass_epsilon(*, corrected: bool) -> float:
 
 @measure
 def recursive_descent_epsilon() -> float:
-    """Return the true epsilon of Theorem 20's noise on a stage of noisy descent, over the target 1; 10 000 records."""
+    """Return the true epsilon of Theorem 20's noise on a stage of noisy descent, for target 1 and 10 000 records."""
     steps, _, chunk = _printed_recursion(10_000)
     sigma = 8 * steps * math.sqrt(math.log(1 / DELTA)) / 10_000
     return epsilon_from_mu(math.sqrt(steps) * 2 / chunk / sigma, DELTA)
@@ -167,13 +172,13 @@ def recursive_descent_epsilon() -> float:
 
 @measure
 def recursive_variance_over_lemma_21() -> Quantity:
-    """Return Theorem 20's printed variance of noise, divided by Lemma 21's, at the printed steps and 10 000 records."""
+    """Return Theorem 20's printed variance of noise divided by Lemma 21's, at the printed steps and 10 000 records."""
     steps, stages, _ = _printed_recursion(10_000)
     return Quantity(steps / stages**2, f"K = {steps:.3g}")
 
 
 def _printed_recursion(n: int) -> tuple[float, int, int]:
-    """Return steps, stages and records of a stage as Theorem 20 prints them; d = 10, all constants and epsilon 1."""
+    """Return the steps, stages and records of a stage that Theorem 20 prints; d = 10, all constants and epsilon 1."""
     strength = min(1 / n, 10 / n**2)
     stages = stage_count(1.0, strength)
     accurate = n**2 * (strength + 1) / (stages**2 * strength * 10 * math.log(1 / DELTA))
@@ -182,10 +187,10 @@ def _printed_recursion(n: int) -> tuple[float, int, int]:
 
 @measure
 def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dict[str, float]:
-    """Return how far a record moves the mean difference of a right child, divided by what is printed, at every level.
+    """Return the movement of a right child's mean difference by one record, divided by the printed one, by level.
 
-    There are ``2^(D - s)`` steps between it and its parent. Their sum is divided by ``b / 2^s``, as printed, or by the
-    number of records drawn, which is that rounded down.
+    There are ``2^(D - s)`` steps between a right child and its parent. The sum is divided by ``b / 2^s``, as printed,
+    or by the number of drawn records, which is this number rounded down.
     """
     return {
         f"level {level}": 2 ** (depth - level) / (size if drawn else batch / 2**level) / (2**depth / batch)
@@ -201,7 +206,7 @@ def one_pass_sensitivity(*, step_size: float, records: int) -> float:
 
 @sweep("k = {releases}")
 def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: float, releases: int) -> float:
-    """Return the epsilon of so many exactly composed Gaussian releases, divided by what Theorem 6 states of them."""
+    """Return the epsilon of ``releases`` exactly composed Gaussian releases divided by that of Theorem 6."""
     mu = 1 / noise_multiplier(epsilon, delta)
     stated, total = advanced_composition(epsilon, delta, releases=releases, slack=slack)
     return epsilon_from_mu(math.sqrt(releases) * mu, total) / stated
@@ -209,11 +214,11 @@ def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: 
 
 @sweep("m / n = {share:g}")
 def subsampled_over_theorem_7(*, epsilon: float, share: float) -> float:
-    """Return the tight epsilon of a learner on a uniform subset, divided by Theorem 7's."""
+    """Return the tight epsilon of a learner on a uniform subset divided by that of Theorem 7."""
     return subsampled(epsilon, 1e-6, share=share)[0] / (math.expm1(epsilon) * share)
 
 
 @measure
 def spider_constant(*, epsilon: float, delta: float) -> float:
-    """Return ``c`` of Theorem 41 with which SpiderBoost on full batches is private under replace-one."""
+    """Return the ``c`` of Theorem 41 with which SpiderBoost on full batches is private under replace-one."""
     return equivalent_constant(epsilon, delta)

@@ -1,4 +1,4 @@
-"""Measures of parameters, rates and bounds: printed and corrected, and where bounds cross."""
+"""Measures of parameters, rates and bounds, printed and corrected, and of the sizes at which bounds cross."""
 
 import math
 from collections.abc import Callable
@@ -23,9 +23,10 @@ FARTHEST = 10**30
 
 @measure
 def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strength"], factor: float) -> float:
-    """Return by how much a parameter changes where rows get so many times as long and the best weights as short.
+    """Return the change of a parameter if rows become longer by a factor and the best weights shorter by it.
 
-    Over what it must change by: an embedding's columns not at all, a regulariser's strength by the square.
+    The change is divided by the correct one: an embedding's columns must not change, and a regulariser's strength
+    changes by the square.
     """
     longer = replace(BASE, row_norm=factor, radius=1 / factor)
     if quantity == "strength":
@@ -37,15 +38,15 @@ def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strengt
 
 @sweep("n = {n}")
 def columns_over_records(*, n: int) -> float:
-    """Return the columns of Theorem 32's embedding, divided by the number of records."""
+    """Return the columns of Theorem 32's embedding divided by the number of records."""
     return linear.theorem_32(replace(BASE, n=n)).dimension / n
 
 
 @sweep("epsilon = {epsilon:g}")
 def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
-    """Return the regret of Theorem 32's steps, divided by ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its two logarithms.
+    """Return the regret of Theorem 32's steps divided by ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and two logarithms.
 
-    The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``; all norms are 1.
+    The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``, and all norms are 1.
     """
     setting = replace(BASE, n=n, epsilon=epsilon)
     taken = linear.theorem_32(setting)
@@ -59,40 +60,46 @@ def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
 
 @sweep("n = {n}")
 def theorem_8_over_trivial(*, n: int, d: int) -> float:
-    """Return Theorem 8 with its constants over ``Y^2``, what weights of zero have at most; all norms 1, ``H = 2``."""
+    """Return Theorem 8 with its constants divided by ``Y^2``, the largest loss of zero weights.
+
+    All norms are 1, and ``H = 2``.
+    """
     return _theorem_8(n, d)
 
 
 @measure
 def theorem_8_says_something(*, d: int) -> Quantity:
-    """Return from how many records on Theorem 8 with its constants is below ``Y^2``."""
+    """Return the number of records from which on Theorem 8 with its constants is below ``Y^2``."""
     return Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")
 
 
 @measure
 def boosting_condition(*, beta: float) -> float:
-    """Return from how many records on Theorem 35 speaks; all norms 1, ``H = 2``."""
+    """Return the number of records that Theorem 35 requires; all norms 1, ``H = 2``."""
     return linear.theorem_35_condition(BASE, spread=1.0, beta=beta)
 
 
 @measure
 def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
-    """Return what selecting costs in Theorem 14's proof, ``5 Delta log(4 K / beta) / (n epsilon)``, over its term."""
+    """Return the cost of selection in Theorem 14's proof, divided by the theorem's term.
+
+    The cost is ``5 Delta log(4 K / beta) / (n epsilon)``.
+    """
     return math.log(4 * candidates / beta)
 
 
 @sweep("Y = {at_zero:g}")
 def variance_over_stated(*, at_zero: float) -> float:
-    """Return the variance of losses that are ``Y^2`` or 0, half of them each, over the ``4 Y^2`` of Theorem 14."""
+    """Return the variance of losses that are ``Y^2`` or 0, half of them each, divided by Theorem 14's ``4 Y^2``."""
     return at_zero**4 / 4 / (4 * at_zero**2)
 
 
 @sweep("n = {n}")
 def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n: int) -> float:
-    """Return the upper rate, divided by Theorem 11's lower one, squared loss, without constants and logarithms.
+    """Return the upper rate divided by Theorem 11's lower one, for squared loss, without constants and logarithms.
 
-    ``few columns``: Theorem 8 at d = 4, ``many columns``: Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``:
-    Theorem 9 at d = n with ``D = 10``.
+    ``few columns`` is Theorem 8 at d = 4 and ``many columns`` is Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``
+    is Theorem 9 at d = n with ``D = 10``.
     """
     setting = replace(BASE, n=n, d=4 if case == "few columns" else n, radius=10 if case == "long" else 0.5)
     lower = min(linear.theorem_11(setting))
@@ -105,7 +112,10 @@ def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n:
 
 @measure
 def spider_period_over_needed(*, smoothness: float, printed: bool) -> float:
-    """Return Theorem 42's period, printed with a factor ``1 / H^2``, over ``1 / (T bar alpha^2)``; whole numbers."""
+    """Return Theorem 42's period divided by ``1 / (T bar alpha^2)``, in whole numbers.
+
+    The printed period has a factor ``1 / H^2``.
+    """
     given = {"n": 100_000, "dimension": 100, "lipschitz": 1.0, "gap": 2.0, "epsilon": 1.0, "delta": 1e-6}
     found = theorem_42(**given, smoothness=smoothness)  # type: ignore[arg-type]
     unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
@@ -122,13 +132,16 @@ def lemma_15_coefficients() -> dict[str, float]:
 
 @sweep("n = {n}")
 def spider_over_descent(*, n: int, d: int) -> float:
-    """Return SpiderBoost's explicit bound over plain noisy descent's; ``G = H = L_0 = 1``, replace-one (1, 1e-6)."""
+    """Return SpiderBoost's explicit bound divided by plain noisy descent's.
+
+    The constants are ``G = H = L_0 = 1`` and replace-one (1, 1e-6).
+    """
     return _spider(n, d) / _descent(n, d)
 
 
 @measure
 def spider_beats_descent(*, d: int) -> Quantity:
-    """Return from how many records on SpiderBoost's explicit bound is below plain noisy descent's."""
+    """Return the number of records from which on SpiderBoost's explicit bound is below plain noisy descent's."""
     return Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")
 
 
@@ -143,25 +156,25 @@ def barrier_over_rate(*, queries: int) -> float:
 
 @sweep("n = {n:.0e}")
 def tree_guarantee_over_start(*, n: int) -> float:
-    """Return Theorem 19's ``3 alpha``, divided by ``G``, which every gradient is below; d = 1, ``G = H = L_0 = 1``."""
+    """Return Theorem 19's ``3 alpha`` divided by ``G``, which bounds every gradient; d = 1, ``G = H = L_0 = 1``."""
     return 3 * _tree(n)
 
 
 @measure
 def tree_guarantee_says_something() -> float:
-    """Return from how many records on Theorem 19's tolerance does not stop at the first leaf; d = 1."""
+    """Return the number of records from which on Theorem 19's tolerance does not stop at the first leaf; d = 1."""
     return float(_first(lambda n: 2 * _tree(n) < 1))
 
 
 @sweep("D = {depth}")
 def leaves_over_counted(*, depth: int) -> float:
-    """Return the leaves of a tree, divided by ``2^(D - 1)``, which proofs count."""
+    """Return the leaves of a tree divided by ``2^(D - 1)``, the number in the proofs."""
     return float(2.0**depth / 2 ** (depth - 1))
 
 
 @measure
 def recursive_steps_over_records(*, printed: bool) -> float:
-    """Return the least steps of Theorem 20's first stage over the square of the number of records, 10 000; d = 10."""
+    """Return the fewest steps of Theorem 20's first stage divided by the squared number of records, 10 000; d = 10."""
     strength = stationary.strong_convexity(n=10_000, d=10, epsilon=1.0, lipschitz=1.0, smoothness=1.0, radius=1.0)
     if printed:
         strength = min(1 / 10_000, 10 / 10_000**2)
@@ -170,40 +183,40 @@ def recursive_steps_over_records(*, printed: bool) -> float:
 
 @sweep("|w*| = {radius:g}")
 def recursive_strength_over_printed(*, radius: float) -> float:
-    """Return how Theorem 20's bias ``sqrt(lambda H) |w*|`` grows with ``|w*|``, with ``|w*|`` in lambda as printed."""
+    """Return the growth of Theorem 20's bias ``sqrt(lambda H) |w*|`` with ``|w*|``, with the printed lambda."""
     return math.sqrt(1 / radius) * radius
 
 
 @sweep("x = {condition:g}")
 def step_size_over_limit(*, factor: float, condition: float) -> float:
-    """Return ``log K / (lambda K)``, divided by ``1 / (H + lambda)``, for ``K = factor condition log condition``."""
+    """Return ``log K / (lambda K)`` divided by ``1 / (H + lambda)``, for ``K = factor condition log condition``."""
     steps = factor * condition * math.log(condition)
     return math.log(steps) / steps * condition
 
 
 @measure
 def lemma_21_over_exact(*, records: int, steps: int) -> float:
-    """Return Lemma 21's noise, divided by the exact one."""
+    """Return Lemma 21's noise divided by the exact one."""
     printed = stationary.lemma_21_sigma(steps=steps, records=records, epsilon=1.0, delta=1e-6, lipschitz=1.0)
     return printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records)
 
 
 @sweep("n = {n}")
 def lemma_25_deviation_over_bound(*, n: int) -> float:
-    """Return how far gradients of population and records are apart, divided by Lemma 25's bound; ``d = 10 n``."""
+    """Return the difference of population and empirical gradients, divided by Lemma 25's bound; ``d = 10 n``."""
     return counterexamples.lemma_25_deviation(n=n, d=10 * n) / counterexamples.lemma_25_bound(n=n, d=10 * n, beta=0.05)
 
 
 @sweep("k = {columns}")
 def projection_distance_over_claimed(*, columns: int, features: int) -> float:
-    """Return ``|I - [Phi; 0]|``, divided by ``1 / sqrt(k)``, one matrix each."""
+    """Return ``|I - [Phi; 0]|`` divided by ``1 / sqrt(k)``, for one matrix each."""
     distance = counterexamples.padded_projection_distance(columns=columns, features=features, seed=columns)
     return distance * math.sqrt(columns)
 
 
 @measure
 def switching_ranks(*, n: int, convex: bool) -> float:
-    """Return Corollary 1's rate for few columns, divided by that for many, at its switching rank."""
+    """Return Corollary 1's rate for few columns divided by that for many columns, at its switching rank."""
     rank = n if convex else n**0.8
     few = math.sqrt(rank) / n
     return float(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)
@@ -211,21 +224,21 @@ def switching_ranks(*, n: int, convex: bool) -> float:
 
 @measure
 def error_20(*, sharp: bool) -> float:
-    """Return Lemma 6's ``c_0`` that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, divided by 8."""
-    # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each at most c H times a loss, times two for two records.
+    """Return the ``c_0`` of Lemma 6 that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, over 8."""
+    # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each term is at most c H times a loss, and two records give another factor 2.
     return 2 * 2 * (2 if sharp else 4) / 8
 
 
 @sweep("n = {n:.0e}, rank = {rank:.0e}")
 def lipschitz_upper_over_lower(*, n: int, rank: int) -> float:
-    """Return Table 2-I's upper rate of Lipschitz losses, divided by Theorem 13's lower bound."""
+    """Return Table 2-I's upper rate of Lipschitz losses divided by Theorem 13's lower bound."""
     setting = replace(BASE, n=n, d=rank)
     return linear.lipschitz_rate(setting) / linear.theorem_13(setting)
 
 
 @sweep("rank = {rank:.0e}")
 def theorem_33_value_over_stated(*, rank: int, printed: bool) -> float:
-    """Return what the proof of Theorem 33 gives over what it states, or over the rate; n = 10 000, epsilon = 1."""
+    """Return the value in Theorem 33's proof divided by the stated one, or by the rate; n = 10 000, epsilon = 1."""
     setting = replace(BASE, d=rank)
     instance = linear.theorem_33_instance(setting, printed=printed)
     return instance.value / (instance.stated if printed else linear.theorem_13(setting))
@@ -233,7 +246,7 @@ def theorem_33_value_over_stated(*, rank: int, printed: bool) -> float:
 
 @sweep("d' = {blocks}")
 def squared_over_plain_norm(*, blocks: int) -> float:
-    """Return ``|v - mu|^2`` over ``|v - mu|``, Euclidean, for ``v = 0`` and ``mu = 1``, as far apart as they come."""
+    """Return ``|v - mu|^2`` divided by ``|v - mu|``, Euclidean, for ``v = 0`` and ``mu = 1``, the largest distance."""
     return blocks / math.sqrt(blocks)
 
 
@@ -269,7 +282,7 @@ def _tree(n: int) -> float:
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the least power of 10^(1/20) from which on something holds, rounded up."""
+    """Return the smallest power of 10^(1/20) from which on a condition holds, rounded up."""
     exponent = 20
     while not holds(math.ceil(10 ** (exponent / 20))) and 10 ** (exponent / 20) < FARTHEST:
         exponent += 1

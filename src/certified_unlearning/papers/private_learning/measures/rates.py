@@ -1,4 +1,4 @@
-"""Measures of rows: slopes with intervals, errors over bounds, and errors beside each other."""
+"""Measures of rows: slopes with intervals, errors divided by bounds, and comparisons of errors."""
 
 import math
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE,
 from certified_unlearning.reproduction.summaries import Row
 
 FEWEST_TRIALS = 20
-"""Fewer trials are no evidence of a mean, by section 8's rules."""
+"""The smallest number of trials that is evidence of a mean, by the rules of section 8."""
 FEWEST_LENGTHS = 3
 STANDARD_ERRORS = 3
-"""A mean is above a bound if it is by so many standard errors."""
+"""A mean counts as above a bound if it is above by this number of standard errors."""
 REMEDY = "run `snakemake --config preset=private`"
 
 
@@ -50,7 +50,7 @@ def slope(
 
 @sweep("{method}")
 def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
-    """Return the mean error of every setting, divided by its explicit bound, with three standard errors."""
+    """Return the mean error of every setting divided by its explicit bound, with three standard errors."""
     return [
         _mean(own["error"].to_numpy() / own["bound"].to_numpy(), f"{method}, {_where(own.iloc[0])}")
         for _, own in rows_of(evidence, part, method).groupby(["n", "features", "epsilon", "level"])
@@ -59,7 +59,7 @@ def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the largest mean error, divided by the least, over what is swept; with three standard errors of both."""
+    """Return the largest mean error divided by the smallest in a sweep, with three standard errors of both."""
     rows = rows_of(evidence, part, method)
     across, trials = cells(rows, x=PARTS[part].x)
     _require_range(part, float(across[0]), float(across[-1]))
@@ -70,9 +70,10 @@ def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
 
 @measure
 def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) -> list[Quantity]:
-    """Return noisy descent's mean excess risk, divided by ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
+    """Return noisy descent's mean excess risk divided by ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
 
-    ``noise``: or that of descent without it, whose regret at Corollary 2's step size is ``5 sqrt(H) D Y / sqrt(n)``.
+    Without ``noise``, the risk is that of noiseless descent, whose regret at Corollary 2's step size is ``5 sqrt(H) D Y
+    / sqrt(n)``.
     """
     rows = rows_of(evidence, "X2", "noisy descent")
     radius = sign_instance().radius
@@ -90,7 +91,7 @@ def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) ->
 def method_over_method(
     evidence: Sequence[Evidence], *, part: str, method: str, other: str, at: Literal["least", "largest"] = "largest"
 ) -> Quantity:
-    """Return a method's mean error, divided by another's, at the least or the largest of what is swept."""
+    """Return a method's mean error divided by another's, at the smallest or the largest value of the sweep."""
     x = PARTS[part].x
     both = [rows_of(evidence, part, each) for each in (method, other)]
     shared = set(both[0][x]) & set(both[1][x])
@@ -102,14 +103,14 @@ def method_over_method(
 
 @measure
 def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, other: str) -> Quantity:
-    """Return a line's slope minus another's; the interval holds those of both."""
+    """Return a line's slope minus another's; the interval includes those of both."""
     one, two = (slope(evidence, part=part, method=each)[0] for each in (method, other))
     return Quantity(one.value - two.value, uncertainty=math.hypot(one.uncertainty, two.uncertainty))
 
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean of error over bound at the largest n, divided by that at the least n."""
+    """Return the mean error divided by the bound at the largest n, divided by that at the smallest n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())
@@ -119,7 +120,7 @@ def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the root mean square gradient of a noisy mean, divided by Theorem 17's bound, for every n and d."""
+    """Return the root mean square gradient of a noisy mean divided by Theorem 17's bound, for every n and d."""
     rows = rows_of(evidence, "X11", "noisy mean")
     found = []
     for _, own in rows.groupby(["n", "features"]):
@@ -131,7 +132,7 @@ def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return a search's median error over that of the best single radius on all records, for every length of rows."""
+    """Return a search's median error divided by the best single radius' on all records, for every length of rows."""
     rows = _searches(evidence)
     table = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     ratios = table["search"] / table.drop(columns="search").min(axis=1)
@@ -140,7 +141,7 @@ def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[str, float]:
-    """Return a quantile of a search's excess risk, divided by that of weights of zero, for every length of rows."""
+    """Return a quantile of a search's excess risk divided by that of zero weights, for every length of rows."""
     rows = _searches(evidence)
     return {
         f"length {level:g}": float(each["error"].quantile(share) / each["at_zero"].iloc[0])
@@ -150,7 +151,7 @@ def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[st
 
 @measure
 def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
-    """Return how often a boosted model's excess risk is above four times the mean of one chunk's, with 99.7 %."""
+    """Return the share of boosted models whose excess risk exceeds four times the mean of one chunk's, with 99.7 %."""
     boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
     share = float((boosted > 4 * chunk.mean()).mean())
     return Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))
@@ -158,7 +159,7 @@ def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
-    """Return a quantile of a boosted model's excess risk, divided by that of one run on all records."""
+    """Return a quantile of a boosted model's excess risk divided by that of one run on all records."""
     boosted, whole = (rows_of(evidence, "X6", each)["error"] for each in ("boosted", "all records"))
     return float(boosted.quantile(share) / whole.quantile(share))
 
@@ -167,9 +168,9 @@ def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
 def best_embedding_over_all_columns(
     evidence: Sequence[Evidence], *, least: int, part: str = "X10", learner: str | None = None
 ) -> list[Quantity]:
-    """Return the gradient with all columns, divided by that of the best embedding, from so many columns on.
+    """Return the gradient with all columns divided by that of the best embedding, from ``least`` columns on.
 
-    ``learner``: which, where a part runs several.
+    ``learner`` names the learner, if a part runs several.
     """
     start = f"{learner}, " if learner else ""
     embedded, full = (rows_of(evidence, part, f"{start}{each}") for each in ("embedding", "all columns"))
@@ -183,7 +184,7 @@ def best_embedding_over_all_columns(
 
 def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
     name = PRIVATE_RISK.name
-    rows_of(evidence, "X5", "search")  # There are enough trials.
+    rows_of(evidence, "X5", "search")  # At this point, there are enough trials.
     rows = table_of(evidence, name)
     rows = rows[rows["part"] == "X5"]
     if len(set(rows["level"])) < FEWEST_LENGTHS:
@@ -204,7 +205,7 @@ def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFram
     """Return the rows of a method in a part.
 
     Raises:
-        MissingEvidence: There are none, or too few trials.
+        MissingEvidence: There are no rows, or too few trials.
     """
     name = (PRIVATE_RISK if part in RISK_PARTS else PRIVATE_GRADIENTS).name
     rows = table_of(evidence, name)

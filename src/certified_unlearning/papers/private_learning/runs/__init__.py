@@ -1,1 +1,1 @@
-"""What the experiments of private learning run: instances, their records for many trials, rows of results."""
+"""The runs of the experiments of private learning: instances, their records for many trials, and rows of results."""

@@ -1,4 +1,4 @@
-"""X1 to X4: excess risk of private linear models against the number of records, and against the columns of a row."""
+"""X1 to X4: excess risk of private linear models against the numbers of records and of columns."""
 
 import math
 
@@ -27,13 +27,13 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 SQUARED = ScalarLoss(name="squared")
 ABSOLUTE = ScalarLoss(name="absolute", width=0.002)
 NOISES = 4
-"""Noises of a trial of output perturbation, whose error is their mean."""
+"""The number of noise draws for a trial of output perturbation, whose error is their mean."""
 FRESH = 10_000
-"""Fresh rows on which an excess without a formula is measured."""
+"""The number of fresh rows on which an excess risk without a formula is measured."""
 
 
 def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X1: output perturbation on the sign instance, with the printed strength and with the one of least cost."""
+    """X1: output perturbation on the sign instance, with the printed strength and with the strength of least cost."""
     instance = sign_instance()
     tables = []
     for n in sweep.output_perturbation_n:
@@ -45,7 +45,7 @@ def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
             )
             for method, strength in (("printed strength", theorem_10_strength(setting)), ("least cost", None))
         }
-        # One trial's records at a time: all of them are gigabytes.
+        # Only one trial's records are in memory, because all of them are gigabytes.
         minimisers: dict[str, list[Tensor]] = {method: [] for method in plans}
         for trial in range(sweep.trials):
             records = squared_records(instance, n, sweep.seed, "X1", trial)
@@ -65,7 +65,7 @@ def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X2: noisy descent with as many iterates as records, on the same instance."""
+    """X2: noisy descent with as many iterates as records, on the sign instance."""
     instance = sign_instance()
     tables = []
     for n in sweep.descent_n:
@@ -75,14 +75,14 @@ def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X3: the three methods on rows with ever more columns, all but the first of them zero."""
+    """X3: the three methods on rows with more and more columns, all zero except for the first ones."""
     instance, n = sign_instance(), sweep.features_n
     data = [squared_records(instance, n, sweep.seed, "X3", trial) for trial in range(sweep.trials)]
     tables = []
     for features in sweep.features:
         wide = StackedMoments.of(data, features=features)
         tables.append(_descended("X3", instance, wide, sweep))
-        # Noise in further columns meets no row and no projection follows: the active columns are all there is to know.
+        # Noise in further columns meets no row, and no projection follows, so the active columns determine everything.
         problem = LinearProblem(n=n, features=instance.features, row_norm=1.0, loss=SQUARED, radius=instance.radius)
         plan = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta)
         found, exact = perturbed(plan, data, (sweep.seed, "X3", features), noises=NOISES)
@@ -125,7 +125,7 @@ def absolute_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def squared_records(instance: SignInstance, n: int, *where: int | str) -> BoundedRecords:
-    """Return the records of a trial for squared loss, targets with noise of 0.3."""
+    """Return the records of a trial for squared loss, whose targets have noise of 0.3."""
     draws = Draws.at(*where, n)
     rows = instance.rows(n, draws)
     return BoundedRecords(rows, instance.targets(rows, draws, noise=0.3), loss=SQUARED, row_norm=1.0)
@@ -134,7 +134,7 @@ def squared_records(instance: SignInstance, n: int, *where: int | str) -> Bounde
 def perturbed(
     plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...], *, noises: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return each trial's models, and the minimiser without noise, on its own records; shapes as of `with_noise`."""
+    """Return each trial's models, and its minimiser without noise, on its own records; shapes as for `with_noise`."""
     exact = torch.cat([output_perturbation.minimiser(plan, records) for records in data])
     return with_noise(plan, exact, where, noises=noises), exact
 
@@ -142,24 +142,24 @@ def perturbed(
 def with_noise(
     plan: OutputPerturbation, exact: Tensor, where: tuple[str | int | float, ...], *, noises: int = NOISES
 ) -> Tensor:
-    """Return each trial's minimiser with the plan's noise, so many times, shape ``(noises * trials, features)``."""
+    """Return each trial's minimiser with ``noises`` draws of noise, shape ``(noises * trials, features)``."""
     keys = [address(*where, "noise", trial, draw) for draw in range(noises) for trial in range(len(exact))]
     means = exact.repeat(noises, 1)
     return torch.add(means, normal_rows(keys, means), alpha=plan.sigma)
 
 
 def over_noises(errors: Tensor, *, noises: int = NOISES) -> Tensor:
-    """Return each trial's mean over its noises."""
+    """Return the mean of each trial over its noise draws."""
     return errors.view(noises, -1).mean(dim=0)
 
 
 def at_zero(instance: SignInstance) -> Tensor:
-    """Return what weights of zero lose."""
+    """Return the excess risk of zero weights."""
     return instance.excess(torch.zeros(1, instance.features, dtype=torch.float64))[0]
 
 
 def without_noise(records: BoundedRecords, trials: int, *, steps: int, radius: float, step_size: float) -> Tensor:
-    """Return the mean iterate of the same descent without noise."""
+    """Return the mean iterate of this descent without noise."""
     weights = records.rows.new_zeros(trials, records.features)
     total = torch.zeros_like(weights)
     for _ in range(steps - 1):
@@ -189,7 +189,7 @@ def _descended(part: str, instance: SignInstance, records: StackedMoments, sweep
 
 
 def _embedded(instance: SignInstance, data: list[BoundedRecords], features: int, sweep: PrivateRisk) -> pd.DataFrame:
-    """Return rows of the embedding; of its matrix, columns that no row reaches are not drawn."""
+    """Return rows of the embedding; columns of its matrix that no row reaches are not drawn."""
     n = len(data[0])
     whole = LinearProblem(n=n, features=max(features, 1), row_norm=1.0, loss=SQUARED, radius=instance.radius)
     columns = min(embedding_dimension(whole, sweep.epsilon), sweep.embedding_columns)
@@ -214,5 +214,5 @@ def _embedded(instance: SignInstance, data: list[BoundedRecords], features: int,
 
 
 def _missed(instance: SignInstance, fresh: Tensor, weights: Tensor) -> Tensor:
-    """Return the mean of ``|<w - w*, x>|`` over fresh rows: the excess of absolute loss where targets have no noise."""
+    """Return the mean of ``|<w - w*, x>|`` over fresh rows: the excess of absolute loss if targets have no noise."""
     return each_trial([float((fresh @ (each - instance.best)).abs().mean()) for each in weights])

@@ -1,9 +1,9 @@
-"""X13: methods on the instance of Theorem 13's lower bound, for ever smaller epsilon.
+"""X13: methods on the instance of Theorem 13's lower bound, for smaller and smaller epsilon.
 
-Block ``j`` of ``d'`` has a secret share ``mu_j`` of labels ``D / sqrt(d')``; its others are 0. A block has
-``1 / (864 epsilon)`` records on average: without privacy few of them tell ``mu_j``, which has the law Beta(1/16, 1/16)
-and lies near 0 or 1. What is measured is the excess risk over ``mu D / sqrt(d')``, which the bound speaks of; it may be
-below 0.
+Block ``j`` of ``d'`` has a secret share ``mu_j`` of labels ``D / sqrt(d')``; its other labels are 0. A block has ``1 /
+(864 epsilon)`` records on average. Without privacy, few of them determine ``mu_j``, which has the distribution
+Beta(1/16, 1/16) and is near 0 or 1. The error is the excess risk over ``mu D / sqrt(d')``, the quantity of the bound;
+it may be below 0.
 """
 
 import numpy as np
@@ -28,21 +28,21 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 RADIUS = 1.0
 STEPS = 200
 UNBOUNDED = 10**9
-"""A rank that no instance reaches: blocks are as many as the proof needs."""
+"""A rank that no instance reaches, so that the number of blocks is that of the proof."""
 
 
 class BlockLabels(BoundedRecords):
-    """Records ``e_j`` with the labels 0 or ``high``, one data set for each trial, by how many of each there are."""
+    """Records ``e_j`` with the labels 0 or ``high``, one data set for each trial, given by their counts."""
 
     def __init__(self, low: Tensor, high: Tensor, *, label: float) -> None:
-        """Take how many records of each block have which label, shapes ``(trials, blocks)``."""
+        """Take the numbers of records of each block with each label, shapes ``(trials, blocks)``."""
         self.loss, self.row_norm = ABSOLUTE, 1.0
         self.rows = low.new_zeros(0, low.shape[1])
         self._low, self._high, self._label = low, high, label
         self._n = int(low[0].sum() + high[0].sum())
 
     def __len__(self) -> int:
-        """Return how many records each data set has."""
+        """Return the number of records of each data set."""
         return self._n
 
     def mean_gradients(self, weights: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class BlockLabels(BoundedRecords):
         return (low + self._high * self._slopes(weights.clone(), label)) / self._n
 
     def medians(self) -> Tensor:
-        """Return the minimisers without noise: the label that a block has more often, 0 for one without records."""
+        """Return the minimisers without noise: the more frequent label of each block, or 0 for one without records."""
         return self._label * (self._high > self._low).to(torch.float64)
 
 
@@ -92,6 +92,6 @@ def _of_epsilon(epsilon: float, sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def excess(weights: Tensor, mu: Tensor, label: float) -> Tensor:
-    """Return the mean absolute loss over all labels, beyond that of ``mu label``."""
+    """Return the mean absolute loss over all labels minus that of ``mu label``."""
     lost = mu * (label - weights).abs() + (1 - mu) * weights.abs()
     return (lost - 2 * label * mu * (1 - mu)).mean(dim=1)

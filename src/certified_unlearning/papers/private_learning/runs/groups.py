@@ -1,9 +1,9 @@
-"""How many deletions until it pays to unlearn: private models that cover so many, beside systems that unlearn them.
+"""The number of deletions from which unlearning is cheaper than a private model that covers them.
 
-Every system promises the same of a model after one request for ``k`` deletions: it is (epsilon, delta)-close to what
-its own algorithm makes of records of which those ``k`` are replaced by others; exact systems keep more than that. A
-private model does so with no work at all if it was learned with ``k`` times less ``mu``. Its constants are chosen from
-a grid on held-out records, as those of SGD; what choosing tells of records is counted for none of them.
+After one request for ``k`` deletions, every system promises the same: its model is (epsilon, delta)-close to that of
+its own algorithm on records of which those ``k`` are replaced by others. Exact systems promise more. A private model
+keeps this promise without any work if it was learned with a ``mu`` that is ``k`` times smaller. Its constants are
+chosen from a grid on held-out records, as those of SGD are. No system counts what this choice reveals about records.
 """
 
 import time
@@ -38,7 +38,7 @@ def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
     """Return accuracy and gradients of every system for every number of deletions.
 
     Raises:
-        DataError: A data set's raw files are found nowhere.
+        DataError: The raw files of a data set are missing.
     """
     rows = [
         {"data": name, "epsilon": epsilon, **row}
@@ -63,7 +63,7 @@ def _systems(task: HeldOut, epsilon: float, sweep: GroupPrivacy) -> Iterator[dic
 
 
 def _private(task: HeldOut, count: int, epsilon: float, sweep: GroupPrivacy) -> dict[str, Any]:
-    """Return the best private model that covers so many deletions."""
+    """Return the best private model that covers ``count`` deletions."""
     begun = time.monotonic()
     choices = [_plan_with(sweep, epsilon, count, *each) for each in product(sweep.radius, (0, *sweep.steps))]
     validated = []
@@ -82,11 +82,12 @@ def _private(task: HeldOut, count: int, epsilon: float, sweep: GroupPrivacy) -> 
 def _plan_with(
     sweep: GroupPrivacy, epsilon: float, count: int, radius: float, steps: int
 ) -> Callable[[int, int], Learner]:
-    """Return what plans for records and features: noisy descent, or output perturbation where there are no steps."""
+    """Return the planner by numbers of records and features: noisy descent, or output perturbation without steps."""
 
     def planned(n: int, features: int) -> Learner:
         problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=LOGISTIC, radius=radius)
-        # Gaussian DP of k records is k mu, and that of k^2 runs on the same records, too: so much noise covers k.
+        # Gaussian DP for k records has k mu, as has that of k^2 runs on the same records, so this noise covers k
+        # records.
         if steps:
             return NoisyDescent.plan(problem, epsilon=epsilon, delta=sweep.delta, steps=steps, runs=count**2)
         return OutputPerturbation.plan(problem, epsilon=epsilon, delta=sweep.delta, runs=count**2)
@@ -95,7 +96,7 @@ def _plan_with(
 
 
 def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys: list[int]) -> tuple[Tensor, float]:
-    """Return models of the first records, and the gradients that learning one takes; those of a solver count as 0."""
+    """Return models of the first records, and the gradients of learning one model; those of a solver count as 0."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
     passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
@@ -103,17 +104,18 @@ def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys
 
 
 SOLVER_PASSES = 50
-"""Passes that a minimiser is taken to cost; its solver is not counted."""
+"""The assumed number of passes of a minimiser, whose solver is not counted."""
 
 
 def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a private model that is learned anew when the deletions that it covers are used up.
 
-    It covers the most for which it is as accurate as another system, but for `CLOSE`; no rows where that is none.
+    It covers the largest number for which it is as accurate as another system, up to `CLOSE`; if there is none, the
+    result is empty.
 
     Args:
-        private: Rows of private models, by the number of deletions.
-        beside: Rows of the other system, for the same numbers.
+        private: The rows of private models, by the number of deletions.
+        beside: The rows of the other system, for the same numbers.
     """
     good = [row for row, other in zip(private, beside, strict=True) if row["accuracy"] >= other["accuracy"] - CLOSE]
     if not good:
@@ -134,7 +136,7 @@ def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> lis
 def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
     """Return retraining by plain SGD at its best, and the cheapest noisy SGD that is about as accurate.
 
-    Several deletions take as many gradients as one after another, or those of learning, whichever are fewer.
+    Several deletions take as many gradients as one after another, or as many as learning, whichever is smaller.
     """
     begun = time.monotonic()
     found = []
@@ -178,7 +180,7 @@ def _approximate(
     epsilon: float,
     sweep: GroupPrivacy,
 ) -> Iterator[dict[str, Any]]:
-    """Return Langevin unlearning, or Descent-to-Delete: one model a trial, and a copy of it for each request."""
+    """Return Langevin unlearning or Descent-to-Delete: one model per trial, and a copy of it for each request."""
     begun = time.monotonic()
     models: dict[int, list[Tensor]] = {count: [] for count in asked}
     gradients: dict[int, float] = {}

@@ -1,7 +1,7 @@
-"""Instances of section 8's experiments: laws of records whose best weights and excess risks are known exactly.
+"""The instances of section 8's experiments: distributions whose best weights and excess risks are known exactly.
 
 Features of a sign instance are ``x_j = +-sqrt(lambda_j)`` with fair signs and ``lambda_j`` proportional to ``1 / j``,
-so every row has norm 1, and what weights lose beyond the best ones is ``sum lambda_j (w_j - w*_j)^2``.
+so every row has norm 1. The excess risk of weights is ``sum lambda_j (w_j - w*_j)^2``.
 """
 
 import math
@@ -15,11 +15,11 @@ from certified_unlearning.engine.exact.draws import Draws
 
 @dataclass(frozen=True, eq=False)
 class SignInstance:
-    """Rows of fair signs, a linear score, and how targets are made of it.
+    """Rows of fair signs, a linear score, and the rule that makes targets from it.
 
     Attributes:
-        scales: ``sqrt(lambda_j)``, shape ``(features,)``.
-        best: ``w*``, the same shape.
+        scales: The scales ``sqrt(lambda_j)``, shape ``(features,)``.
+        best: The best weights ``w*``, shape ``(features,)``.
     """
 
     scales: Tensor
@@ -27,7 +27,7 @@ class SignInstance:
 
     @property
     def features(self) -> int:
-        """Columns of a row."""
+        """The number of columns of a row."""
         return len(self.best)
 
     @property
@@ -36,31 +36,31 @@ class SignInstance:
         return float(torch.linalg.vector_norm(self.best))
 
     def rows(self, count: int, draws: Draws) -> Tensor:
-        """Return as many rows, shape ``(count, features)``."""
+        """Return ``count`` rows, shape ``(count, features)``."""
         signs = draws.uniform(count, self.features).sub_(0.5).sign_()
         return signs.mul_(self.scales)
 
     def targets(self, rows: Tensor, draws: Draws, *, noise: float) -> Tensor:
-        """Return the scores of the best weights, with fair noise of this size."""
+        """Return the scores of the best weights, plus or minus ``noise`` with a fair sign."""
         scores = rows @ self.best
         return scores + noise * (draws.uniform(len(rows)) - 0.5).sign() if noise else scores
 
     def excess(self, weights: Tensor) -> Tensor:
-        """Return what weights lose beyond the best ones by squared loss.
+        """Return the excess risk of weights by squared loss.
 
         Args:
-            weights: Shape ``(trials, features)`` or more columns, in which rows are zero.
+            weights: The weights, shape ``(trials, features)`` or with more columns, in which rows are zero.
         """
         off = (weights[:, : self.features] - self.best) * self.scales
         return off.square().sum(dim=1)
 
     def scaled(self, factor: float) -> "SignInstance":
-        """Return the instance whose rows are so many times as long, and best weights so many times as short."""
+        """Return the instance with rows that are longer by a factor, and best weights that are shorter by it."""
         return SignInstance(self.scales * factor, self.best / factor)
 
 
 def sign_instance(features: int = 50, *, score: float = 0.7) -> SignInstance:
-    """Return the instance with ``w*_j`` proportional to ``j^(-0.6)`` and ``sum w*_j sqrt(lambda_j)`` of this size."""
+    """Return the instance with ``w*_j`` proportional to ``j^(-0.6)`` and ``sum w*_j sqrt(lambda_j) = score``."""
     number = torch.arange(1, features + 1, dtype=torch.float64)
     scales = (1 / number / (1 / number).sum()).sqrt()
     best = number.pow(-0.6)

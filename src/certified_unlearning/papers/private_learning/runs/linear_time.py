@@ -1,14 +1,14 @@
-"""X14: recursive regularisation in linear time, with phased descent inside (Theorem 20, part 2).
+"""X14: recursive regularisation in linear time, by phased descent (Theorem 20, part 2).
 
-A record is met once: by one step of one pass (Algorithm 17) on a block of its stage's chunk. It moves the pass' end
-by ``2 eta G``, as long as ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). So noise of ``2 eta G`` times the
-multiplier of one Gaussian release makes every pass private, and records of different passes are different ones. Printed
-noise has the number of all records, which is too little; steps are capped at Lemma 23's.
+Each record is used once, by one step of one pass (Algorithm 17) on a block of its stage's chunk. It moves the end of
+the pass by ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of ``2 eta G`` times the
+multiplier of one Gaussian release therefore makes every pass private, and different passes use different records. The
+printed noise uses the number of all records, and is too small; steps are capped at Lemma 23's limit.
 
-Algorithm 16 halves blocks and quarters steps, as for losses that are not strongly convex. Lemma 24, which the proof
-rests on, has ``ln ln n`` blocks of one size, each with the step ``log(n) / (lambda n)``. Both are run, and with little
-privacy: at epsilon = 1, by an estimate, noise of all stages is above the gradient of weights of zero up to a million
-records.
+Algorithm 16 halves blocks and quarters steps, as for losses that are not strongly convex. Lemma 24, on which the proof
+depends, has ``ln ln n`` blocks of equal size, each with the step ``log(n) / (lambda n)``. Both versions are run, with
+little privacy. At epsilon = 1, by an estimate, the noise of all stages exceeds the gradient of zero weights for up to a
+million records.
 """
 
 import math
@@ -30,12 +30,12 @@ from certified_unlearning.papers.private_learning.sweeps import PrivateGradients
 from certified_unlearning.papers.private_learning.theory.stationary_points import linear_time_strength, stages
 
 LIPSCHITZ, SMOOTHNESS = 1.0, 0.25
-"""``G`` and ``H`` of logistic loss on rows of norm 1."""
+"""The constants ``G`` and ``H`` of logistic loss on rows of norm 1."""
 EPSILON = 1000.0
 
 
 def linear_time_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X14: gradients of the population's risk, for logistic regression."""
+    """X14: gradients of the population risk, for logistic regression."""
     best = torch.full((LOGISTIC_FEATURES,), BEST / math.sqrt(LOGISTIC_FEATURES), dtype=torch.float64)
     fresh = sphere_rows(FRESH, LOGISTIC_FEATURES, Draws.at(sweep.seed, "X14", "fresh"))
     tables = []
@@ -61,15 +61,15 @@ def linear_time_rows(sweep: PrivateGradients) -> pd.DataFrame:
 
 
 def linear_time(folded: Tensor, keys: list[int], *, epsilon: float, delta: float, equal: bool) -> Tensor:
-    """Return what the last stage finds, shape ``(trials, features)``.
+    """Return the result of the last stage, shape ``(trials, features)``.
 
     Args:
-        folded: Shape ``(trials, n, features)``: ``-y x`` of every record, in an order that does not depend on them;
-            rows of norm at most 1.
+        folded: ``-y x`` of every record, shape ``(trials, n, features)``, in an order that does not depend on the
+            records; rows have norm at most 1.
         keys: The address of each trial's noise.
-        epsilon: Privacy loss under replace-one.
-        delta: Its failure probability.
-        equal: Whether blocks of a stage are of one size, as in Lemma 24, or halved, as in Algorithm 16.
+        epsilon: The epsilon under replace-one.
+        delta: The delta under replace-one.
+        equal: Whether the blocks of a stage have equal size, as in Lemma 24, or are halved, as in Algorithm 16.
     """
     n = folded.shape[1]
     strength = linear_time_strength(
@@ -96,19 +96,19 @@ def linear_time(folded: Tensor, keys: list[int], *, epsilon: float, delta: float
 
 
 class Block(NamedTuple):
-    """A block of a stage's chunk: its records, and its step size over the stage's."""
+    """A block of a stage's chunk: its records, and its step size divided by the stage's."""
 
     records: int
     shorter: float
 
 
 def halved_blocks(size: int) -> list[Block]:
-    """Return Algorithm 16's blocks: of half the size each time, with steps of a quarter the size."""
+    """Return Algorithm 16's blocks: each has half the size and a quarter of the step size of the one before."""
     return [Block(size >> phase, 0.25**phase) for phase in range(1, max(2, math.ceil(math.log2(size))))]
 
 
 def equal_blocks(size: int) -> list[Block]:
-    """Return Lemma 24's blocks: ``ln ln n`` of one size, rounded up."""
+    """Return Lemma 24's blocks: ``ln ln n`` blocks of equal size, rounded up."""
     count = max(1, math.ceil(math.log(math.log(size))))
     return [Block(size // count, 1.0)] * count
 
@@ -117,7 +117,7 @@ def phased(
     chunk: Tensor, keys: list[int], pull: Tensor, noise: float, *, blocks: list[Block], step_size: float,
     regulariser: float, radius: float,
 ) -> Tensor:  # fmt: skip
-    """Return what the last block's pass publishes; each begins where the one before ended."""
+    """Return the output of the last block's pass; each pass begins where the one before ended."""
     weights, start = torch.zeros_like(pull), 0
     for number, block in enumerate(blocks):
         records = chunk[:, start : start + block.records]
@@ -132,7 +132,7 @@ def phased(
 def one_pass(
     block: Tensor, start: Tensor, pull: Tensor, *, step_size: float, regulariser: float, radius: float
 ) -> Tensor:
-    """Return the weighted mean of a pass' iterates, later ones weighing more."""
+    """Return the weighted mean of a pass' iterates, in which later iterates have larger weights."""
     weights = start.clone()
     project(weights, radius)
     kept = 1 - step_size * regulariser

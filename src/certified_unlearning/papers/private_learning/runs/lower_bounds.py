@@ -1,4 +1,7 @@
-"""X11: methods on the instances of lower bounds. An error over its bound that falls with n is a fault of privacy."""
+"""X11: methods on the instances of lower bounds.
+
+An error divided by its bound that falls with n shows a fault of privacy.
+"""
 
 import pandas as pd
 import torch
@@ -18,14 +21,14 @@ from certified_unlearning.papers.private_learning.theory.linear_models import Se
 from certified_unlearning.papers.private_learning.theory.stationary_points import rate_unit
 
 RADIUS = 0.5
-"""``D`` of the instance of Theorem 11."""
+"""The radius ``D`` of the instance of Theorem 11."""
 MEAN_SIZES = ((1_000, 10), (16_000, 10), (1_000, 160))
-"""Records and features of the instance of Theorem 17."""
+"""The numbers of records and features of the instance of Theorem 17."""
 MEAN_TRIALS = 1_000
 
 
 def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X11: weights of zero, output perturbation and noisy descent on Theorem 11's instance; a noisy mean on 17's."""
+    """X11: zero weights, output perturbation and noisy descent for Theorem 11; a noisy mean for Theorem 17."""
     tables = [_blocks(n, sweep) for n in sweep.lower_bound_n]
     return pd.concat([*tables, *(_noisy_mean(n, features, sweep) for n, features in MEAN_SIZES)])
 
@@ -39,9 +42,10 @@ def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[in
 
 
 def _blocks(n: int, sweep: PrivateRisk) -> pd.DataFrame:
-    """Return excess risks on rows ``e_j`` and labels 1 or -1, a share ``(1 + b) / 2`` of them with the block's sign.
+    """Return excess risks on rows ``e_j`` and labels 1 or -1; a share ``(1 + b) / 2`` of them has the block's sign.
 
-    ``L(w) - L(w*) = |w - b s|^2 / d'``; the minimiser has norm ``D``. Moments are all that squared loss sees of it.
+    The excess risk is ``L(w) - L(w*) = |w - b s|^2 / d'``, and the minimiser has norm ``D``. Squared loss depends on
+    the records only through their moments.
     """
     count, bias, _ = blocks(n, sweep.epsilon, sweep.delta, 0)
     signs = torch.stack(
@@ -77,7 +81,8 @@ def _blocks(n: int, sweep: PrivateRisk) -> pd.DataFrame:
 def _noisy_mean(n: int, features: int, sweep: PrivateRisk) -> pd.DataFrame:
     """Return ``|gradient|`` at a noisy mean of points in a ball of radius ``G / (4 H)``, with ``G = H = 1``.
 
-    There the gradient of the Huber loss is ``H`` times the way from the mean: noise, whatever the points are.
+    At this mean, the gradient of the Huber loss is ``H`` times its distance from the true mean, which is noise,
+    whatever the points are.
     """
     sigma = noise_multiplier(sweep.epsilon, sweep.delta) * 2 * 0.25 / n
     keys = [address(sweep.seed, "X11", "mean", n, features, trial) for trial in range(MEAN_TRIALS)]

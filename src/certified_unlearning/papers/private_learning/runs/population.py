@@ -1,4 +1,4 @@
-"""X8 and X9: gradients of the population's risk, by the tree-based Spider and by recursive regularisation."""
+"""X8 and X9: gradients of the population risk, by the tree-based Spider and by recursive regularisation."""
 
 import math
 
@@ -30,9 +30,9 @@ from certified_unlearning.papers.private_learning.sweeps import PrivateGradients
 LOGISTIC = ScalarLoss(name="logistic")
 LOGISTIC_FEATURES = 5
 BEST = 2.0
-"""Norm of the best weights of X9."""
+"""The norm of the best weights of X9."""
 FRESH = 100_000
-"""Fresh records that gradients of the population are measured on."""
+"""The number of fresh records on which gradients of the population risk are measured."""
 BASELINE_STEPS, BASELINE_RADIUS = 500, 4.0
 
 
@@ -94,7 +94,7 @@ def _neuron(instance: SignInstance, n: int, seed: int, trial: int) -> BoundedRec
 
 
 def _one_pass(problem: LinearProblem, records: BoundedRecords, sweep: PrivateGradients, trial: int) -> Tensor:
-    """Return the last iterate of one pass over batches of ``n^(2/3)``: a record meets one release."""
+    """Return the last iterate of one pass over batches of ``n^(2/3)`` records; each record is in one release."""
     n = len(records)
     batch = math.floor(n ** (2 / 3))
     bound = problem.loss.ball_lipschitz(row_norm=problem.longest_row, radius=math.inf)
@@ -123,7 +123,7 @@ def _norms(fresh: BoundedRecords, weights: Tensor) -> Tensor:
 
 
 def logistic_norms(fresh: Tensor, weights: Tensor, best: Tensor) -> Tensor:
-    """Return norms of the population's gradient ``E (s(<w, x>) - s(<w*, x>)) x``, labels averaged out."""
+    """Return norms of the population gradient ``E (s(<w, x>) - s(<w*, x>)) x``, with labels averaged out."""
     off = torch.sigmoid(weights @ fresh.T) - torch.sigmoid(fresh @ best)
     norms: Tensor = torch.linalg.vector_norm(off @ fresh / len(fresh), dim=1)
     return norms

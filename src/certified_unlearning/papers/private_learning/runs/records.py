@@ -1,7 +1,7 @@
-"""Records of a whole batch of trials, each with data of its own, and records that stand for several.
+"""Records of many trials at once, with separate data for each trial, and records that represent several equal ones.
 
-The engine learns all trials from the same records. Trials of an experiment have their own, which for squared loss are
-two moments each; and some experiments have as many equal records as it takes, of which one is computed with.
+The engine learns all trials from the same records. In an experiment, each trial has its own records, which for squared
+loss are given by two moments. Some experiments have many equal records, of which only one is computed.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from certified_unlearning.errors import ParameterError
 
 
 class StackedMoments(BoundedRecords):
-    """Second moments of squared loss, one data set for each trial; rows may have further columns, all zero."""
+    """Second moments of squared loss, one data set for each trial; rows may have further columns that are all zero."""
 
     def __init__(
         self, squares: Tensor, moments: Tensor, *, n: int, features: int, loss: ScalarLoss, row_norm: float
@@ -23,16 +23,16 @@ class StackedMoments(BoundedRecords):
         """Take the moments of records whose bounds hold.
 
         Args:
-            squares: ``X'X / n``, shape ``(trials, active, active)``, or its diagonal where that is all,
-                ``(trials, active)``.
+            squares: ``X'X / n``, shape ``(trials, active, active)``, or its diagonal if it is diagonal, ``(trials,
+                active)``.
             moments: ``X'y / n``, shape ``(trials, active)``.
-            n: Records of each data set.
-            features: Columns of a row; those behind the active ones are zero.
-            loss: Squared.
-            row_norm: ``X``.
+            n: The number of records of each data set.
+            features: The number of columns of a row; those after the active ones are zero.
+            loss: The loss, which must be squared.
+            row_norm: The bound ``X`` on the norm of rows.
 
         Raises:
-            ParameterError: The loss is another one.
+            ParameterError: The loss is not squared.
         """
         if loss.name != "squared":
             raise ParameterError(f"moments are all there is to know for squared loss, not for the {loss.name} loss")
@@ -42,9 +42,9 @@ class StackedMoments(BoundedRecords):
 
     @classmethod
     def of(cls, data: Iterable[BoundedRecords], *, features: int | None = None) -> "StackedMoments":
-        """Return the moments of several data sets of one size, which may have further columns of zeros."""
+        """Return the moments of several data sets of the same size, optionally with further columns of zeros."""
         squares, moments = [], []
-        for each in data:  # One after another: only moments are kept.
+        for each in data:  # The data sets are read one after another, and only their moments are kept.
             squares.append(each.rows.T @ each.rows / len(each))
             moments.append(each.targets @ each.rows / len(each))
         return cls(
@@ -57,7 +57,7 @@ class StackedMoments(BoundedRecords):
         )
 
     def __len__(self) -> int:
-        """Return how many records each data set has."""
+        """Return the number of records of each data set."""
         return self._n
 
     def mean_gradients(self, weights: Tensor) -> Tensor:
@@ -72,18 +72,18 @@ class StackedMoments(BoundedRecords):
 
 
 class RepeatedRecords(BoundedRecords):
-    """Records each of which there is several times: what is computed of them is the same, but not how many they are."""
+    """Records that occur several times each: computations use each once, and counts use all copies."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
-        """Take the distinct records, and enforce their bounds; errors as of `BoundedRecords`."""
+        """Take the distinct records, and enforce their bounds; the errors are those of `BoundedRecords`."""
         super().__init__(rows, targets, loss=loss, row_norm=row_norm)
         self._copies = copies
 
     def __len__(self) -> int:
-        """Return how many records there are, copies counted."""
+        """Return the number of records, including copies."""
         return self._copies * len(self.rows)
 
     def mean_gradients(self, weights: Tensor) -> Tensor:
         """Return the mean of the records' gradients, shape ``(trials, features)``."""
-        # This is a sum over distinct records; the engine divides by all.
+        # This is a sum over distinct records; the engine divides by the number of all records.
         return super().mean_gradients(weights).mul_(self._copies)

@@ -1,4 +1,4 @@
-"""X15 and X16: Algorithm 8, which makes of any private learner one whose error does not depend on columns of zeros."""
+"""X15 and X16: Algorithm 8, which makes the error of any private learner independent of columns of zeros."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,29 +19,32 @@ from certified_unlearning.papers.private_learning.runs.table import each_trial, 
 from certified_unlearning.papers.private_learning.sweeps import PrivateGradients
 
 ACTIVE = 10
-"""Columns of rows that are not zero."""
+"""The number of columns that are not zero."""
 BEST = 2.0
-"""Norm of the best weights, and the radius that learners are planned for."""
+"""The norm of the best weights, which is also the radius for which learners are planned."""
 STAGE_STEPS = 100
 DESCENT_STEPS = 200
 Learn = Callable[[LinearProblem, BoundedRecords, Sequence[int]], Tensor]
-"""A private learner: the bounds of records, the records, and each trial's address; returns weights of all trials."""
+"""A private learner, as a function that returns the weights of all trials.
+
+Its arguments are the bounds of records, the records, and each trial's address.
+"""
 
 
 def embedded(
     learn: Learn, problem: LinearProblem, records: BoundedRecords, matrix: Tensor, keys: Sequence[int]
 ) -> Tensor:
-    """Return the weights of Algorithm 8: a learner on projected rows, its weights lifted back.
+    """Return the weights of Algorithm 8: a learner on projected rows, with its weights mapped back.
 
-    It is as private as the learner: the bound on projected rows is enforced again, so nothing rests on what the matrix
-    does to them.
+    It is as private as the learner, because the bound on projected rows is enforced again. Privacy does not depend on
+    the effect of the matrix on the rows.
 
     Args:
         learn: Any private learner.
-        problem: The bounds of the records as they are.
+        problem: The bounds of the original records.
         records: Records within these bounds.
-        matrix: Shape ``(k, features)``, drawn before any record was looked at.
-        keys: Keys of the trials.
+        matrix: The projection, shape ``(k, features)``, drawn independently of the records.
+        keys: The keys of the trials.
     """
     short = problem.embedded(len(matrix))
     rows = BoundedRecords(
@@ -51,7 +54,7 @@ def embedded(
 
 
 def reduction_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X15: two learners on rows with ever more columns of zeros, and on embeddings of ever more columns."""
+    """X15: two learners on rows with more and more columns of zeros, and on embeddings of more and more columns."""
     records, tables = _records(sweep, min(sweep.reduction_n)), []
     for name, learn in _learners(sweep).items():
         for features in sweep.reduction_features:
@@ -75,7 +78,7 @@ def reduction_records_rows(sweep: PrivateGradients) -> pd.DataFrame:
 def _embedded(
     part: str, name: str, learn: Learn, records: BoundedRecords, columns: int, sweep: PrivateGradients
 ) -> pd.DataFrame:
-    """Return rows of an embedding; of its matrix, columns that no row reaches are not drawn."""
+    """Return rows of an embedding; columns of its matrix that no row reaches are not drawn."""
     problem, found = _problem(len(records), ACTIVE), []
     for trial in range(sweep.trials):
         where = (sweep.seed, part, name, len(records), columns, trial)

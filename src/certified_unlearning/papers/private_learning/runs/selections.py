@@ -1,4 +1,4 @@
-"""X5 and X6: a radius that nobody knows, searched for privately; and confidence that is boosted."""
+"""X5 and X6: private search for an unknown radius, and boosting of confidence."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from certified_unlearning.papers.private_learning.runs.table import trial_rows
 from certified_unlearning.papers.private_learning.sweeps import PrivateRisk
 
 TOGETHER = 20
-"""Noises of X6 for each data set."""
+"""The number of noise draws of X6 for each data set."""
 
 
 def search_rows(sweep: PrivateRisk) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""X7 and X10: gradients of empirical risk, of a tanh neuron, by SpiderBoost, noisy descent, and an embedding."""
+"""X7 and X10: gradients of the empirical risk of a tanh neuron, by SpiderBoost, noisy descent, and an embedding."""
 
 import math
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ from certified_unlearning.papers.private_learning.theory.stationary_points impor
 
 NEURON = ScalarLoss(name="tanh")
 GAP = 1.0
-"""``L_0``: the loss at 0 is at most 1, and never below 0."""
+"""The gap ``L_0``: the loss at 0 is at most 1, and never below 0."""
 WIDE = 1e3
-"""Radius of a ball that no run reaches: the algorithms compared have none."""
+"""The radius of a ball that no run reaches, because the compared algorithms have no ball."""
 LOOKS = 400
-"""Iterates of a run, at most, that gradients are measured at."""
+"""The largest number of iterates of a run at which gradients are measured."""
 ACTIVE = 10
-"""Features of X10's rows; further columns are zero."""
+"""The number of features of X10's rows; further columns are zero."""
 
 
 def spider_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X7: SpiderBoost and noisy descent on the same records, each of which there is ever more often."""
+    """X7: SpiderBoost and noisy descent on the same records, with more and more copies of each."""
     instance = neuron_instance(sweep.spider_features)
     rows, targets = neuron_records(instance, sweep.distinct, Draws.at(sweep.seed, "X7"))
     tables = []
@@ -74,9 +74,9 @@ def spider_rows(sweep: PrivateGradients) -> pd.DataFrame:
 
 
 def embedding_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X10: SpiderBoost on rows with ever more columns of zeros, and on embeddings to ever more columns.
+    """X10: SpiderBoost on rows with more and more columns of zeros, and on embeddings of more and more columns.
 
-    The law of an embedding of such rows does not depend on how many zeros there are.
+    The distribution of an embedding of such rows does not depend on the number of zeros.
     """
     instance = neuron_instance(ACTIVE)
     rows, targets = neuron_records(instance, sweep.distinct, Draws.at(sweep.seed, "X10"))
@@ -113,11 +113,11 @@ def along(
     """Return the mean norm of the gradient along a path, and the root mean square error of the steps' estimates.
 
     Args:
-        records: The records whose mean gradient it is.
-        path: ``w_0`` to ``w_T``, each shape ``(trials, features)`` and of its own.
-        steps: ``T``.
-        step_size: Step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
-        seed: Seed of the places where it is measured, uniform among ``w_1`` to ``w_(T - 1)``.
+        records: The records of the mean gradient.
+        path: The weights ``w_0`` to ``w_T``, each a separate tensor of shape ``(trials, features)``.
+        steps: The number ``T`` of steps.
+        step_size: The step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
+        seed: The seed of the measured places, which are uniform among ``w_1`` to ``w_(T - 1)``.
     """
     places = 1 + Draws.at(seed, "looks", steps).integers(max(1, steps - 1), LOOKS)
     looks = set(places.tolist() if steps > LOOKS else range(1, max(2, steps)))
@@ -137,7 +137,7 @@ def along(
 
 
 def _descent(problem: LinearProblem, sweep: PrivateGradients) -> NoisyDescent:
-    """Return noisy descent with the steps that its own bound is least for."""
+    """Return noisy descent with the number of steps for which its own bound is smallest."""
     mu = mu_from_epsilon(sweep.epsilon, sweep.delta)
     bound, smoothness = problem.gradient_bound, problem.smoothness
     steps = math.sqrt(GAP * smoothness / 2) * problem.n * mu / (bound * math.sqrt(problem.features))

@@ -1,4 +1,4 @@
-"""Rows of the experiments: one for each part, method, setting and trial."""
+"""The rows of the experiments: one for each part, method, setting and trial."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
     """Return one row for each trial.
 
     Args:
-        part: Which experiment of section 8, ``X1`` to ``X11``.
-        method: The name that figures and claims have for it.
-        errors: Shape ``(trials,)``: an excess risk, or the norm of a gradient.
-        columns: Others of the schema; a tensor of shape ``(trials,)``, or one value for all.
+        part: The experiment of section 8, ``X1`` to ``X11``.
+        method: The name of the method in figures and claims.
+        errors: The errors, shape ``(trials,)``: excess risks, or norms of gradients.
+        columns: Other columns of the schema; a tensor of shape ``(trials,)``, or one value for all.
     """
     given = {**EMPTY, **columns}
     values = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in given.items()}
@@ -37,7 +37,7 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
 
 
 def timed(parts: Sequence[Callable[[Swept], pd.DataFrame]], sweep: Swept) -> pd.DataFrame:
-    """Return the rows of all parts; the seconds of a part are shared by its rows."""
+    """Return the rows of all parts; the rows of a part share its seconds."""
     tables = []
     for part in parts:
         begun = time.monotonic()

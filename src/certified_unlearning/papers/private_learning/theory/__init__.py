@@ -1,1 +1,1 @@
-"""What claims on private learning are judged with: rates, lower bounds, and parameters as printed."""
+"""The formulas by which claims on private learning are judged: rates, lower bounds, and printed parameters."""

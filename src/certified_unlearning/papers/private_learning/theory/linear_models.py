@@ -1,8 +1,8 @@
 """Ullah (2024), chapter 2: parameters, rates and lower bounds of private linear models, as printed and as corrected.
 
-Notation: rows of norm at most ``X``, ``phi_y(0) <= Y^2``, smoothness ``H`` and slope ``G`` of the scalar loss, ``D`` a
-bound on the best weights, ``d`` features. Constants of rates are 1. Errors of the source are named ``E`` and a number,
-as in this project's notes; what is used for privacy stands in `accounting.private` alone.
+Notation: rows of norm at most ``X``, ``phi_y(0) <= Y^2``, smoothness ``H`` and slope ``G`` of the scalar loss, a bound
+``D`` on the best weights, and ``d`` features. Constants of rates are 1. Errors of the source are named ``E`` and a
+number, as in this project's notes. Formulas that privacy depends on are only in `accounting.private`.
 """
 
 import math
@@ -12,18 +12,18 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What the theorems of chapter 2 speak of.
+    """The constants of the theorems of chapter 2.
 
     Attributes:
-        n: Records.
-        d: Features.
-        epsilon: Epsilon of privacy, replace-one.
-        delta: Delta of privacy.
-        smoothness: ``H``.
-        lipschitz: ``G``, of Lipschitz losses.
-        row_norm: ``X``.
-        at_zero: ``Y``.
-        radius: ``D``.
+        n: The number of records.
+        d: The number of features.
+        epsilon: The epsilon under replace-one.
+        delta: The delta under replace-one.
+        smoothness: The smoothness ``H``.
+        lipschitz: The slope ``G`` of Lipschitz losses.
+        row_norm: The bound ``X`` on the norm of rows.
+        at_zero: ``Y``, the root of the bound on losses at zero.
+        radius: The bound ``D`` on the best weights.
     """
 
     n: int
@@ -56,21 +56,22 @@ def theorem_8_bound(regret: float, setting: Setting, *, stability: int = 8) -> f
     """Return Theorem 8 with its constants: ``18 R + 17 sqrt(H) X D Y / sqrt(n)``.
 
     Args:
-        regret: ``R``, of Lemma 7.
+        regret: The regret ``R`` of Lemma 7.
         setting: The constants.
-        stability: ``c_0`` of Lemma 6: 8 with the sharp self-bounding constant, 16 with the one printed (E20); then the
-            constants are 34 and 33.
+        stability: The constant ``c_0`` of Lemma 6: 8 with the sharp self-bounding constant, and 16 with the printed one
+            (E20), for which the theorem's constants are 34 and 33.
     """
     first, second = (18, 17) if stability == 8 else (34, 33)
     return first * regret + second * setting.reach * setting.at_zero / math.sqrt(setting.n)
 
 
 def theorem_9_dimension(setting: Setting, *, form: Literal["corrected", "printed", "proof"] = "corrected") -> float:
-    """Return the columns of an embedding for smooth losses, with ``C = 1``.
+    """Return the number of columns of an embedding for smooth losses, with ``C = 1``.
 
     Args:
         setting: The constants.
-        form: ``corrected``; ``printed``, whose numerator lacks a factor ``X`` (E18); ``proof``, with another factor 2.
+        form: ``corrected``; ``printed``, whose numerator lacks a factor ``X`` (E18); or ``proof``, which has another
+            factor 2.
     """
     reach = setting.reach if form == "corrected" else setting.reach / setting.row_norm
     top = reach * math.log(2 * setting.n / setting.delta) * setting.budget
@@ -79,7 +80,7 @@ def theorem_9_dimension(setting: Setting, *, form: Literal["corrected", "printed
 
 
 def theorem_9_rates(setting: Setting) -> tuple[float, float]:
-    """Return the terms of Theorem 9, which has no ``d``; of Theorem 10, whose first has ``Y^2 / sqrt(n)`` beside."""
+    """Return the terms of Theorem 9, without ``d``, or of Theorem 10, whose first term also has ``Y^2 / sqrt(n)``."""
     private = setting.reach ** (4 / 3) * setting.at_zero ** (2 / 3) + setting.reach**2
     return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
 
@@ -89,9 +90,9 @@ def theorem_10_strength(setting: Setting, *, gradient: float | None = None) -> f
 
     Args:
         setting: The constants.
-        gradient: ``G_w``; None for a bound on gradients, ``2 sqrt(H) Y X + H D X^2``. What its statement prints,
-            ``Y + H D X^2``, is of another unit (E16), and what its proof has, ``(sqrt(H) Y + H D X) X``, bounds nothing
-            (E42).
+        gradient: The bound ``G_w`` on gradients; None for ``2 sqrt(H) Y X + H D X^2``. The bound in the theorem's
+            statement, ``Y + H D X^2``, has a wrong unit (E16), and that in its proof, ``(sqrt(H) Y + H D X) X``, is no
+            bound (E42).
     """
     if gradient is None:
         gradient = 2 * math.sqrt(setting.smoothness) * setting.at_zero * setting.row_norm
@@ -108,14 +109,14 @@ def theorem_12_strength(setting: Setting) -> float:
 
 @dataclass(frozen=True)
 class Theorem32:
-    """Parameters of Theorem 32, an embedding for Lipschitz losses, with ``C = 1``.
+    """The parameters of Theorem 32, an embedding for Lipschitz losses, with ``C = 1``.
 
     Attributes:
-        dimension: ``k``.
-        steps: ``T``.
-        variance: ``sigma^2`` as stated; the proof doubles the slope (E3).
-        step_size: ``eta``, corrected (E40).
-        printed_step_size: As printed, with which the claimed rate fails for a small epsilon.
+        dimension: The number ``k`` of columns.
+        steps: The number ``T`` of steps.
+        variance: The variance ``sigma^2`` as stated; the proof doubles the slope (E3).
+        step_size: The step size ``eta``, corrected (E40).
+        printed_step_size: The printed step size, with which the claimed rate fails for a small epsilon.
     """
 
     dimension: float
@@ -141,7 +142,7 @@ def theorem_32(setting: Setting) -> Theorem32:
 
 
 def theorem_11(setting: Setting) -> tuple[float, float, float]:
-    """Return the three terms whose least is a lower bound of excess empirical risk, smooth losses."""
+    """Return the three terms whose smallest is a lower bound on the excess empirical risk of smooth losses."""
     long, at_zero = setting.radius * setting.row_norm, setting.at_zero
     few = math.pow(long, 4 / 3) * math.pow(setting.smoothness * at_zero, 2 / 3) / math.pow(setting.budget, 2 / 3)
     many = math.sqrt(setting.d * setting.smoothness) * long * at_zero / setting.budget
@@ -150,14 +151,14 @@ def theorem_11(setting: Setting) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class HardInstance:
-    """Theorem 11's instance of squared loss, ``H = 2``.
+    """Theorem 11's instance of squared loss, with ``H = 2``.
 
     Attributes:
-        share: ``p``, of records that are not zero.
-        blocks: ``d'``.
-        bias: ``b``, of labels.
-        minimiser: Norm of the minimiser.
-        differing: Records that differ when one block's sign flips.
+        share: The share ``p`` of records that are not zero.
+        blocks: The number ``d'`` of blocks.
+        bias: The bias ``b`` of labels.
+        minimiser: The norm of the minimiser.
+        differing: The number of records that differ when one block's sign flips.
         value: The lower bound with its constant.
     """
 
@@ -186,7 +187,7 @@ def theorem_11_instance(setting: Setting) -> HardInstance:
 
 
 def theorem_35_condition(setting: Setting, *, spread: float, beta: float) -> float:
-    """Return the records from which on Theorem 35, of boosting, speaks: ``16 gamma^2 log^8(4 / beta) H X^2 / Y^2``."""
+    """Return the number of records that Theorem 35 on boosting requires, ``16 gamma^2 log^8(4 / beta) H X^2 / Y^2``."""
     smooth = setting.smoothness * setting.row_norm**2
     return 16 * spread**2 * math.log(4 / beta) ** 8 * smooth / setting.at_zero**2
 
@@ -196,10 +197,10 @@ class FingerprintInstance:
     """Theorem 13's instance of absolute loss (Theorem 33 with ``p = 2``): blocks whose labels follow secret shares.
 
     Attributes:
-        blocks: ``d'``.
-        share: ``alpha``, of records that are not zero.
-        value: The lower bound that the proof's expression gives; below 0 it says nothing.
-        stated: What the proof says that it gives.
+        blocks: The number ``d'`` of blocks.
+        share: The share ``alpha`` of records that are not zero.
+        value: The lower bound by the proof's expression; below 0, it is void.
+        stated: The lower bound that the proof states.
     """
 
     blocks: int
@@ -209,19 +210,20 @@ class FingerprintInstance:
 
 
 FINGERPRINT = 1 / 16
-"""``beta``: shares have the law Beta(beta, beta)."""
+"""The parameter ``beta``: shares have the distribution Beta(beta, beta)."""
 
 
 def theorem_33_instance(setting: Setting, *, printed: bool = False) -> FingerprintInstance:
-    """Return the instance, ``d`` for the rank.
+    """Return the instance, with ``d`` as the rank.
 
     Its value is ``G D X alpha / ((1 + 2 beta) sqrt(d')) (1/4 - 3 alpha (1 + 2 beta) n epsilon / (beta d') - 2 beta)``.
-    In the last display of the proof the ``1 / beta`` of (A.19) is lost, and ``alpha`` and ``d'`` are chosen without it.
+    In the last display of the proof, the ``1 / beta`` of (A.19) is lost, and ``alpha`` and ``d'`` are chosen without
+    it.
 
     Args:
         setting: The constants.
-        printed: Whether blocks and share are the printed ones; else there are ``1 / beta`` times as many blocks where
-            the rank is large, and a share that is ``beta`` times as large where it is not.
+        printed: Whether blocks and share are the printed ones. Otherwise, there are ``1 / beta`` times as many blocks
+            for a large rank, and a share that is ``beta`` times as large for a small rank.
     """
     spread = 1 + 2 * FINGERPRINT
     scale = setting.lipschitz * setting.radius * setting.row_norm
@@ -245,6 +247,6 @@ def theorem_13(setting: Setting) -> float:
 
 
 def lipschitz_rate(setting: Setting) -> float:
-    """Return the upper rate of Lipschitz losses, Table 2-I: prior work's, or Theorem 12's and 32's for a large rank."""
+    """Return Table 2-I's upper rate of Lipschitz losses: prior work's, or Theorems 12's and 32's for a large rank."""
     scale = setting.lipschitz * setting.radius * setting.row_norm
     return scale * (math.sqrt(setting.d) / setting.budget if setting.d <= setting.budget else setting.budget**-0.5)

@@ -1,6 +1,6 @@
-"""Ullah (2024), chapters 1 to 5: noise, bounds and selections as printed, or that only comparisons need.
+"""Ullah (2024), chapters 1 to 5: printed noise, bounds and selections, and others that only comparisons need.
 
-Noise multipliers as printed are `PRINTED`; what is used for privacy stands in `accounting.private` alone.
+The printed noise multipliers are in `PRINTED`. Formulas that privacy depends on are only in `accounting.private`.
 """
 
 import math
@@ -21,10 +21,10 @@ from certified_unlearning.errors import ParameterError
 
 
 def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: float) -> tuple[float, float]:
-    """Return Theorem 6: the epsilon and delta of as many (epsilon, delta)-private releases, with the constant printed.
+    """Return Theorem 6: the epsilon and delta of ``releases`` (epsilon, delta)-private releases, by its constant.
 
-    ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
-    ``k delta + slack``. The usual constant is ``sqrt(2)``, so it holds.
+    The epsilon is ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
+    ``k delta + slack``. The usual constant is ``sqrt(2)``, so the theorem holds.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, releases=releases)
@@ -34,9 +34,10 @@ def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: 
 
 
 def subsampled(epsilon: float, delta: float, *, share: float) -> tuple[float, float]:
-    """Return what a private learner guarantees on a uniform subset of the records, in the tight form of Theorem 7.
+    """Return the guarantee of a private learner on a uniform subset of the records, in the tight form of Theorem 7.
 
-    ``(log(1 + q (e^epsilon - 1)), q delta)`` for a share ``q``. Theorem 7 prints ``q (e^epsilon - 1)``, which is more.
+    The guarantee is ``(log(1 + q (e^epsilon - 1)), q delta)`` for a share ``q``. Theorem 7 prints ``q (e^epsilon -
+    1)``, which is larger.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     if not 0 < share <= 1:
@@ -50,16 +51,19 @@ PRINTED = {
     "theorem 8": lambda epsilon, delta: math.sqrt(2 * math.log(1 / delta)) / epsilon,
     "theorem 12": lambda epsilon, delta: math.sqrt(math.log(1 / delta)) / epsilon,
 }
-"""Noise multipliers as printed. That of Theorem 12 is too small for every usual epsilon, and nothing here uses it."""
+"""The printed noise multipliers. That of Theorem 12 is too small for every usual epsilon, and no other code uses it."""
 
 
 def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:
-    """Return the epsilon that a printed multiplier gives in truth, by its name in `PRINTED`."""
+    """Return the true epsilon of a printed multiplier, by its name in `PRINTED`."""
     return epsilon_from_mu(1 / PRINTED[rule](epsilon, delta), delta)
 
 
 def lemma_2(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
-    """Return Lemma 2's bound on a record's gradient in the ball, ``2 Y sqrt(H) X + 2 H D X^2``: above the sharp one."""
+    """Return Lemma 2's bound on a record's gradient in the ball, which is above the sharp bound.
+
+    It is ``2 Y sqrt(H) X + 2 H D X^2``.
+    """
     return 2 * at_zero * math.sqrt(smoothness) * row_norm + 2 * smoothness * radius * row_norm**2
 
 
@@ -72,8 +76,8 @@ def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[floa
     """Return Lemma 15's ``A``, and the lemma's coefficients of ``L_0 / T`` and of ``tau_1^2``.
 
     Args:
-        step_size: ``eta``.
-        smoothness: ``H``.
+        step_size: The step size ``eta``.
+        smoothness: The smoothness ``H``.
         drift: ``tau_2^2 q``.
     """
     a = step_size / 2 - smoothness * step_size**2 / 2 - step_size**3 * drift / 2
@@ -81,12 +85,12 @@ def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[floa
 
 
 def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensitivity: float) -> Array:
-    """Return the exponential mechanism that looks for a *large* score: ``p(c) ~ exp(epsilon s(c) / (2 Delta))``.
+    """Return the exponential mechanism that selects a *large* score: ``p(c) ~ exp(epsilon s(c) / (2 Delta))``.
 
     Args:
-        scores: One for each candidate.
-        epsilon: Pure; `SELECTION_SHARE` of it is kept.
-        sensitivity: ``Delta``: how far one record moves a score, at most.
+        scores: The score of each candidate.
+        epsilon: The epsilon of pure privacy; the mechanism uses the share `SELECTION_SHARE` of it.
+        sensitivity: The sensitivity ``Delta``: the largest movement of a score by one record.
 
     Raises:
         ParameterError: There is no candidate.
@@ -98,7 +102,7 @@ def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensit
 def generalised_guarantee(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> float:
-    """Return what the selected loss is at most, with probability ``1 - beta``."""
+    """Return the upper bound on the selected loss that holds with probability ``1 - beta``."""
     extra = 4 * math.log(len(losses) / beta) / epsilon
     return min(q + extra * g for q, g in zip(losses, sensitivities, strict=True))
 
@@ -106,5 +110,5 @@ def generalised_guarantee(
 def printed_boosting_scale(
     *, at_zero: float, smoothness: float, row_norm: float, radius: float, n: int, epsilon: float
 ) -> float:
-    """Return the scale that Algorithm 15 prints, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``: no calibration at all."""
+    """Return Algorithm 15's printed scale, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``, which calibrates nothing."""
     return math.sqrt(4 * (at_zero**2 + smoothness * radius**2 * row_norm**2) / (n * epsilon))

@@ -1,6 +1,6 @@
 """Ullah (2024), chapter 3: parameters and bounds of private stationary points, as printed and as corrected.
 
-Notation: ``G`` and ``H`` bound a record's gradient and its Lipschitz constant, ``L_0`` the gap of the loss at the
+Notation: ``G`` bounds a record's gradient, ``H`` is its Lipschitz constant, and ``L_0`` is the gap of the loss at the
 start. Constants of rates are 1.
 """
 
@@ -14,27 +14,27 @@ def rate_unit(*, n: int, d: int, epsilon: float, delta: float) -> float:
 
 
 def descent_bound(*, n: int, d: int, mu: float, lipschitz: float, smoothness: float, gap: float) -> float:
-    """Return what plain noisy descent guarantees, the root of ``4 sqrt(2 L_0 H d) G / (n mu)`` (derived)."""
+    """Return the guarantee of plain noisy descent, the root of ``4 sqrt(2 L_0 H d) G / (n mu)`` (derived)."""
     return math.sqrt(4 * math.sqrt(2 * gap * smoothness * d) * lipschitz / (n * mu))
 
 
 def oracle_barrier(*, queries: float, gap: float, gradient: float, difference: float) -> float:
-    """Return Theorem 43's two terms, added: ``(L_0 tau_1 tau_2 / Q)^(1/3) + tau_1 / sqrt(Q)``."""
+    """Return the sum of Theorem 43's two terms: ``(L_0 tau_1 tau_2 / Q)^(1/3) + tau_1 / sqrt(Q)``."""
     return math.cbrt(gap * gradient * difference / queries) + gradient / math.sqrt(queries)
 
 
 @dataclass(frozen=True)
 class TreeSpider:
-    """Parameters of Theorem 19, of the tree-based private Spider.
+    """The parameters of Theorem 19, for the tree-based private Spider.
 
     Attributes:
-        batch: ``b``, of the root.
-        depth: ``D``, real, with ``D 2^(D + 1) = b``.
-        rounds: ``T``, real.
-        accuracy: ``alpha``.
-        step: ``beta``.
-        constant: ``C~``: what `accuracy` is multiplied by for the guarantee, which makes it say nothing (E28).
-        length: Length of every step: ``beta / (2^(D/2) H)``.
+        batch: The batch size ``b`` of the root.
+        depth: The depth ``D``, real, with ``D 2^(D + 1) = b``.
+        rounds: The number ``T`` of rounds, real.
+        accuracy: The accuracy ``alpha``.
+        step: The step ``beta``.
+        constant: The factor ``C~`` of `accuracy` in the guarantee, which makes the guarantee void (E28).
+        length: The length of every step: ``beta / (2^(D/2) H)``.
     """
 
     batch: float
@@ -60,14 +60,14 @@ def tree_spider(
     """Return Theorem 19's parameters.
 
     Args:
-        n: Records.
-        d: Weights.
-        epsilon: Epsilon of privacy.
-        delta: Delta of privacy.
-        lipschitz: ``G``.
-        smoothness: ``H``.
-        gap: ``L_0``.
-        failure: ``p``, with which its guarantee may fail.
+        n: The number of records.
+        d: The number of weights.
+        epsilon: The epsilon of privacy.
+        delta: The delta of privacy.
+        lipschitz: The bound ``G`` on a record's gradient.
+        smoothness: The smoothness ``H``.
+        gap: The gap ``L_0``.
+        failure: The probability ``p`` with which the guarantee may fail.
     """
     batch = max(math.pow(n, 2 / 3), math.sqrt(n) * math.pow(d, 0.25) / math.sqrt(epsilon))
     low, high = 0.0, math.log2(batch) + 1
@@ -94,20 +94,20 @@ def tree_spider(
 
 
 def tree_batches(batch: int, depth: int) -> list[int]:
-    """Return the records of a node at each level below the root: ``floor(b / 2^level)``."""
+    """Return the number of records of a node at each level below the root: ``floor(b / 2^level)``."""
     return [batch // 2**level for level in range(1, depth + 1)]
 
 
 def strong_convexity(*, n: int, d: int, epsilon: float, lipschitz: float, smoothness: float, radius: float) -> float:
     """Return Theorem 20's ``lambda``, corrected (E23): ``G^2 / (H |w*|^2) max(1 / n, d / (n^2 epsilon^2))``.
 
-    The least of the two, as printed, makes it needlessly small.
+    The printed lambda has the smaller of the two, which makes it needlessly small.
     """
     return lipschitz**2 / (smoothness * radius**2) * max(1 / n, d / (n * epsilon) ** 2)
 
 
 def stages(smoothness: float, strength: float) -> int:
-    """Return how many stages recursive regularisation has: ``ceil(log2(H / lambda))``."""
+    """Return the number of stages of recursive regularisation: ``ceil(log2(H / lambda))``."""
     return math.ceil(math.log2(smoothness / strength))
 
 
@@ -130,6 +130,6 @@ def lemma_23_sigma(*, step_size: float, epsilon: float, delta: float, lipschitz:
 def linear_time_strength(
     *, n: int, d: int, epsilon: float, lipschitz: float, smoothness: float, radius: float
 ) -> float:
-    """Return Theorem 20's ``lambda`` of part 2: ``max(G^2 / (H |w*|^2) min(1/n, d/(n epsilon)^2), H log n / n)``."""
+    """Return the ``lambda`` of Theorem 20, part 2: ``max(G^2 / (H |w*|^2) min(1/n, d/(n epsilon)^2), H log n / n)``."""
     least = lipschitz**2 / (smoothness * radius**2) * min(1 / n, d / (n * epsilon) ** 2)
     return max(least, smoothness * math.log(n) / n)

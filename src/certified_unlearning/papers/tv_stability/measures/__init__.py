@@ -1,1 +1,1 @@
-"""Measures of the claims on exact unlearning."""
+"""The measures for the claims on exact unlearning."""

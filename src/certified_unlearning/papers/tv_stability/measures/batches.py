@@ -1,4 +1,4 @@
-"""Measures of batches, runs of batches and orders: laws before and after an edit, by enumeration."""
+"""Measures of batches, runs of batches and orders: distributions before and after an edit, by enumeration."""
 
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
@@ -19,19 +19,19 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Growth = tuple[int, int, int, int]
-"""``n, k_1, k_2, m``."""
+"""The numbers ``n, k_1, k_2, m``."""
 
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def deleted_batches(*, size: tuple[int, int]) -> float:
-    """Return how far batches after uniform replacement are from uniform ones; of each ``n, m``."""
+    """Return the distance of batches after uniform replacement from uniform batches, for ``n, m``."""
     n, m = size
     return _from_uniform(enumeration.batch_after_deletion(n, m), subsets(range(n - 1), m))
 
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def inserted_batches(*, size: tuple[int, int], printed: bool = False) -> float:
-    """Return how far batches are from uniform ones that a new record joins with ``m / (n + 1)``, or ``m / n``."""
+    """Return the distance from uniform batches if a new record joins with ``m / (n + 1)``, or with ``m / n``."""
     n, m = size
     law = enumeration.batch_after_insertion(n, m, probability=Fraction(m, n if printed else n + 1))
     return _from_uniform(law, subsets(range(n + 1), m))
@@ -39,7 +39,7 @@ def inserted_batches(*, size: tuple[int, int], printed: bool = False) -> float:
 
 @sweep("n = {size[0]}, k1 = {size[1]}, k2 = {size[2]}, m = {size[3]}")
 def grown_batches(*, size: Growth) -> float:
-    """Return how far batches after an edit that adds records are from uniform ones (Algorithm 24, case 1)."""
+    """Return the distance of batches after an edit that adds records from uniform ones (Algorithm 24, case 1)."""
     n, replaced, added, m = size
     law = enumeration.batch_after_growth(n, m, replaced=replaced, added=added)
     return _from_uniform(law, subsets([*range(n - replaced), *range(n, n + replaced + added)], m))
@@ -47,7 +47,7 @@ def grown_batches(*, size: Growth) -> float:
 
 @sweep("n = {size[0]}, k1 = {size[1]}, k2 = {size[2]}, m = {size[3]}")
 def shrunk_batches(*, size: Growth) -> float:
-    """Return how far batches after an edit that removes records are from uniform ones (Algorithm 24, case 2)."""
+    """Return the distance of batches after an edit that removes records from uniform ones (Algorithm 24, case 2)."""
     n, replaced, removed, m = size
     law = enumeration.batch_after_shrinking(n, m, replaced=replaced, removed=removed)
     return _from_uniform(law, subsets([*range(n - replaced - removed), *range(n, n + replaced)], m))
@@ -55,14 +55,17 @@ def shrunk_batches(*, size: Growth) -> float:
 
 @measure
 def replaced_member_counts(*, n: int, batch_size: int, replaced: int, added: int) -> dict[str, float]:
-    """Return the law of how many members of a batch an edit of many records replaces, Proposition 9's ``j``."""
+    """Return the distribution of the number of members of a batch that an edit replaces, Proposition 9's ``j``."""
     law = replaced_members(n=n, batch_size=batch_size, replaced=replaced, added=added)
     return {f"J = {count}": float(chance) for count, chance in enumerate(law)}
 
 
 @measure
 def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
-    """Return how far all batches after an edit of sub-sample-GD are from those of a fresh run; models follow."""
+    """Return the distance of all batches after an edit of sub-sample-GD from those of a fresh run.
+
+    The batches determine the models.
+    """
     law, _ = enumeration.edited_run_law(n, batch_size, steps, edit)
     after = n - 1 if edit == "delete" else n + 1
     return Quantity(float(total_variation(law, enumeration.run_law(after, batch_size, steps))), edit)
@@ -72,9 +75,11 @@ def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
 def edits_that_compute_again(
     *, n: int, batch_size: int, steps: int, stated: Literal["exact", "one draw"]
 ) -> dict[str, float]:
-    """Return how often a deletion and an insertion compute again, by enumeration, divided by what is stated of them.
+    """Return the probability that a deletion, and an insertion, causes a recomputation, divided by the stated one.
 
-    ``exact``: ``1 - (1 - m / n)^T`` and ``1 - (1 - m / (n + 1))^T``; ``one draw``: ``T m / n`` of an insertion.
+    The probability is found by enumeration.
+
+    ``exact`` is ``1 - (1 - m / n)^T`` and ``1 - (1 - m / (n + 1))^T``; ``one draw`` is ``T m / n`` for an insertion.
     """
     constants = {"n": n, "batch_size": batch_size, "steps": steps}
     _, deleted = enumeration.edited_run_law(n, batch_size, steps, "delete")
@@ -89,14 +94,14 @@ def edits_that_compute_again(
 
 @sweep("n = {setting[0]}, m = {setting[1]}, T = {setting[2]}")
 def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
-    """Return ``1 - (1 - m / n)^T``, divided by Claim 4's ``T m / n``; of each ``n, m, T``."""
+    """Return ``1 - (1 - m / n)^T`` divided by Claim 4's ``T m / n``, for ``n, m, T``."""
     n, m, steps = setting
     return subsampling_tv(n=n, batch_size=m, steps=steps) / subsampling_tv_bound(n=n, batch_size=m, steps=steps)
 
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD recomputes for deletions one by one, divided by that for one edit of all."""
+    """Return the recomputations of sub-sample-GD for deletions one by one, divided by those for one edit of all."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -105,9 +110,10 @@ def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> fl
 def recomputations_over_bound(
     *, n: int, batch_size: int, steps: int, removed: int, bound: Literal["proposition 4", "proposition 6", "linearity"]
 ) -> float:
-    """Return how often deletions cause a recomputation, one by one, divided by a bound at ``rho = T m / n``.
+    """Return how often deletions, one by one, cause a recomputation, divided by a bound at ``rho = T m / n``.
 
-    Proposition 4 bounds the probability that any of them does, the others how many do on average.
+    Proposition 4 bounds the probability of any recomputation; the other bounds are on the mean number of
+    recomputations.
     """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     stated = recourse_bound(rho=rho, edits=removed, printed=bound == "proposition 6")
@@ -118,7 +124,7 @@ def recomputations_over_bound(
 
 @sweep("n = {n}")
 def orders_after_edit(*, n: int, edit: Literal["delete", "insert", "insert before the end"]) -> float:
-    """Return how far the order of records after an edit is from a uniform one, by enumeration."""
+    """Return the distance of the order of records after an edit from a uniform order, by enumeration."""
     if edit == "delete":
         law, after = enumeration.order_after_deletion(n), n - 1
     else:
@@ -128,10 +134,10 @@ def orders_after_edit(*, n: int, edit: Literal["delete", "insert", "insert befor
 
 @measure
 def average_of_equal_iterates(*, steps: int) -> float:
-    """Return the printed average of ``T + 1`` iterates that are all 1: their sum, divided by ``T``."""
+    """Return the printed average of ``T + 1`` iterates that are all 1: their sum divided by ``T``."""
     return (steps + 1) / steps
 
 
 def _from_uniform(law: Law, outcomes: Iterable[Hashable]) -> float:
-    """Return how far a law is from the uniform one of these outcomes."""
+    """Return the distance of a distribution from the uniform one on these outcomes."""
     return float(total_variation(law, enumeration.uniform(outcomes)))

@@ -1,4 +1,4 @@
-"""Measures of couplings of one value: what is kept, which law comes out, and bounds on the distance between laws."""
+"""Measures of couplings of one value: kept values, resulting distributions, and bounds on their distance."""
 
 import math
 from typing import Literal
@@ -29,7 +29,10 @@ _REACH = 12.0
 
 @sweep("gap = {gap:g}")
 def acceptance_and_overlap(*, gap: float) -> float:
-    """Return how often a Gaussian value is kept, by quadrature, and the total variation: 1 together if maximal."""
+    """Return the probability of keeping a Gaussian value, by quadrature, and the total variation.
+
+    If the coupling is maximal, they sum to 1.
+    """
     points, density = _normal_density()
     kept = _integral(density * _kept(points, gap))
     return kept + gaussian_tv(gap)
@@ -37,7 +40,7 @@ def acceptance_and_overlap(*, gap: float) -> float:
 
 @measure
 def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
-    """Return ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)`` of reflected values, the largest."""
+    """Return the largest ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)`` of reflected values."""
     old = torch.zeros(1, dimension, dtype=torch.float64)
     new = torch.full_like(old, gap / math.sqrt(dimension))
     values = torch.linspace(-3, 0, 50, dtype=torch.float64)[:, None] + torch.linspace(-1, 0, dimension).double()
@@ -54,10 +57,10 @@ def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
 
 @measure
 def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
-    """Return mean and variance of what a coupling makes of ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
+    """Return mean and variance of a coupling's result from ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
 
-    ``translated`` puts ``mu_P - mu_Q + p`` for the reflection, ``inverse ratio`` the old density over the new one for
-    the ratio.
+    ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` uses the old density
+    divided by the new one.
     """
     points, density = _normal_density()
     kept = _kept(points, gap)
@@ -74,7 +77,7 @@ def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
 
 @sweep("gap = {gap:g}")
 def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap: float) -> float:
-    """Return the total variation of two Gaussians, divided by a bound on it."""
+    """Return the total variation of two Gaussians divided by a bound on it."""
     divergence = gaussian_renyi(gap, 1.0)
     values = {
         "linear": gaussian_tv_bound(gap),
@@ -86,12 +89,12 @@ def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap:
 
 @sweep("k1 = {edit[0]}, k2 = {edit[1]}")
 def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: bool = False) -> float:
-    """Return how far noisy sums of numbers of [-1, 1] move by an edit of a group, divided by the bound for groups.
+    """Return the movement of noisy sums of numbers in [-1, 1] by an edit of a group, divided by the bound for groups.
 
     Args:
-        edit: ``k_1`` records that are replaced, every one from 1 to -1, and ``k_2`` that are added.
-        rho: How far one more record moves them.
-        swapped: Whether the bound is Remark 5's, with the two counts swapped.
+        edit: The numbers ``k_1`` of replaced records, each from 1 to -1, and ``k_2`` of added records.
+        rho: The movement of the sums by one additional record.
+        swapped: Whether the bound is Remark 5's, in which the two counts are swapped.
     """
     replaced, added = edit
     sigma = 1 / (math.sqrt(2 * math.pi) * rho)
@@ -113,7 +116,7 @@ def rounding_error(*, quantum: float, point: list[float]) -> dict[str, float]:
 
 @measure
 def rounding_error_over_printed(*, quantum: float, dimension: int) -> Quantity:
-    """Return the mean squared error of the shifted grid, divided by Lemma 31's bound ``d tau^2``."""
+    """Return the mean squared error of the shifted grid divided by Lemma 31's bound ``d tau^2``."""
     errors = _rounded(torch.zeros(dimension, dtype=torch.float64), quantum)
     printed = quantiser_variance(dimension=dimension, resolution=quantum, printed=True)
     return Quantity(float((errors**2).mean(dim=0).sum()) / printed, f"d = {dimension}")
@@ -121,7 +124,10 @@ def rounding_error_over_printed(*, quantum: float, dimension: int) -> Quantity:
 
 @measure
 def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[float], over: str) -> float:
-    """Return how often a shifted grid tells two points apart, over ``exact`` or over Lemma 31's bound (``printed``)."""
+    """Return the probability that a shifted grid separates two points, divided by the stated one.
+
+    The stated one is ``exact`` or Lemma 31's bound (``printed``).
+    """
     together = np.ones(())
     for one, other in zip(first, second, strict=True):
         ends = torch.tensor([one, other], dtype=torch.float64)
@@ -140,13 +146,13 @@ def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[fl
 
 @measure
 def rounded_after_edit(*, quantum: float, old: float, new: float, fresh: bool) -> float:
-    """Return the mean of a rounded gradient after an edit, divided by the new gradient; it should be 1.
+    """Return the mean of a rounded gradient after an edit divided by the new gradient; it should be 1.
 
     Args:
-        quantum: ``tau``.
-        old: The gradient before.
-        new: The gradient after.
-        fresh: Whether a failed test draws a fresh grid, or goes on with the one that it has.
+        quantum: The spacing ``tau``.
+        old: The gradient before the edit.
+        new: The gradient after the edit.
+        fresh: Whether a failed test draws a fresh grid, or continues with the current one.
     """
     ends = torch.tensor([old, new], dtype=torch.float64).expand(len(_OFFSETS), 2)
     offsets = _OFFSETS[:, None].expand(-1, 2)
@@ -176,14 +182,14 @@ def _integral(values: np.ndarray) -> float:
 
 
 def _kept(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return how likely the engine keeps values of ``N(0, 1)`` for ``N(gap, 1)``."""
+    """Return the probability with which the engine keeps values of ``N(0, 1)`` for ``N(gap, 1)``."""
     means = torch.zeros(len(points), 1, dtype=torch.float64)
     ratios = log_density_ratio(torch.from_numpy(points)[:, None], means, means + gap, 1.0)
     return ratios.clamp(max=0).exp().numpy()
 
 
 def _reflected(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return what the engine makes of rejected values of ``N(0, 1)`` for ``N(gap, 1)``; of no other ones."""
+    """Return the engine's results for rejected values of ``N(0, 1)`` for ``N(gap, 1)``; other values are left out."""
     means = torch.zeros(len(points), 1, dtype=torch.float64)
     uniforms = torch.full((len(points),), _ALMOST_ONE, dtype=torch.float64)
     values, _ = reflection_step(torch.from_numpy(points)[:, None], means, means + gap, 1.0, uniforms)

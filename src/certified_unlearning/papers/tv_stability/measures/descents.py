@@ -30,11 +30,11 @@ NoiseRule = Literal["theorem 22", "theorem 44", "theorem 45", "union bound"]
 
 @sweep("H D / G = {condition:g}")
 def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
-    """Return how far sub-sample-GD's batches move, divided by ``rho``, at Proposition 3's parameters (n = 10 000).
+    """Return the movement of sub-sample-GD's batches divided by ``rho``, at Proposition 3's parameters (n = 10 000).
 
     Args:
-        condition: ``H D / G``.
-        printed: Whether ``T`` stays as printed where batches would be of less than one record.
+        condition: The ratio ``H D / G``.
+        printed: Whether ``T`` stays as printed if batches would have less than one record.
     """
     problem = ConvexProblem(10_000, 20, 1.0, 1.0, condition, 0.01)
     planned = erm.proposition_3_whole(problem)
@@ -50,9 +50,9 @@ def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
 def recomputation_over_bound(
     *, bound: Literal["lemma 30", "proposition 2"], rho: float, steps: int, batch_size: int, n: int
 ) -> list[Quantity]:
-    """Return how likely noisy SGD recomputes at Proposition 1's noise, divided by a bound.
+    """Return the probability that noisy SGD recomputes at Proposition 1's noise, divided by a bound.
 
-    Proposition 2 is asked for ``n`` records, where noise was planned, and for half of them.
+    Proposition 2 is checked for ``n`` records, for which the noise was planned, and for half of them.
     """
     sigma = erm.stable_sigma(_problem(rho=rho, n=n), steps=steps)
     if bound == "lemma 30":
@@ -68,9 +68,9 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return how likely a deletion recomputes at a theorem's parameters, in whole numbers, divided by ``rho``.
+    """Return the probability that a deletion recomputes at a theorem's parameters, rounded, divided by ``rho``.
 
-    ``union bound``: Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
+    ``union bound`` means Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """
     problem = _problem(rho=rho)
     planned = {"theorem 44": erm.theorem_44, "theorem 45": erm.theorem_45}.get(plan, erm.theorem_22)(problem)
@@ -91,9 +91,11 @@ def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
 
 @sweep("n = {n}, T = {steps}")
 def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> float:
-    """Return how far Proposition 5's last iterates are apart over ``G sqrt(T) / (n sigma)``, at Proposition 1's noise.
+    """Return the distance of Proposition 5's last iterates divided by ``G sqrt(T) / (n sigma)``.
 
-    Proposition 1 bounds it by 8, Proposition 5 from below by some constant.
+    The noise is that of Proposition 1.
+
+    Proposition 1 bounds it by 8 from above, and Proposition 5 bounds it by some constant from below.
     """
     sigma = erm.stable_sigma(_problem(rho=rho, n=n), steps=steps)
     batch_size = round(batch_share * n)
@@ -103,14 +105,14 @@ def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> 
 
 @sweep("sigma = {sigma:g}")
 def stability_over_printed(*, sigma: float) -> float:
-    """Return the stability that Proposition 1's divergences give by Pinsker's inequality, over the printed one."""
+    """Return the stability by Pinsker's inequality from Proposition 1's divergences, divided by the printed one."""
     bound = partial(noisy_stability, n=100_000, batch_size=1000, steps=30, lipschitz=_G)
     return bound(sigma=sigma) / bound(sigma=sigma, printed=True)
 
 
 @sweep("m = {batch_size}")
 def divergence_of_a_step(*, batch_size: int, printed: bool) -> float:
-    """Return ``8 G^2 / (m sigma)^2`` at the least ``T`` of Proposition 1, as printed or by its proof's inequality."""
+    """Return ``8 G^2 / (m sigma)^2`` at Proposition 1's smallest ``T``, as printed or by its proof's inequality."""
     problem = _problem(rho=0.1)
     steps = rates.proposition_1_steps(problem, batch_size=batch_size, printed=printed)
     return 8 * (_G / (batch_size * erm.stable_sigma(problem, steps=steps))) ** 2
@@ -118,7 +120,10 @@ def divergence_of_a_step(*, batch_size: int, printed: bool) -> float:
 
 @sweep("d = {dimension}")
 def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) -> float:
-    """Return the step size of Proposition 1 (accelerated) or 7 over its proof's, at Theorem 22's or 44's parameters."""
+    """Return the step size of Proposition 1 (accelerated) or 7 divided by its proof's.
+
+    The parameters are those of Theorem 22 or 44.
+    """
     problem = _problem(rho=0.1, dimension=dimension)
     planned = (erm.theorem_22 if accelerated else erm.theorem_44)(problem)
     stated, meant = (
@@ -136,23 +141,23 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 
 @sweep("t = {step}")
 def extrapolation(*, step: int, printed: bool) -> float:
-    """Return ``alpha_t`` made of ``beta_t = (t + 1) / 2``, divided by the engine's, which is ``(1 - t) / (t + 2)``.
+    """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's, which is ``(1 - t) / (t + 2)``.
 
-    Printed is ``beta_(t + 1) (1 - 1 / beta_t)``, meant is ``(1 - beta_t) / beta_(t + 1)``.
+    The printed one is ``beta_(t + 1) (1 - 1 / beta_t)``, and the meant one is ``(1 - beta_t) / beta_(t + 1)``.
     """
     settings = NoisySgd(steps=step, batch_size=1, step_size=1.0, sigma=1.0, accelerated=True)
     state = Trajectory.start(settings, Alive(torch.arange(2)), 1, 1, torch.device("cpu"))
     now, then = (step + 1) / 2, (step + 2) / 2
     alpha = then * (1 - 1 / now) if printed else (1 - now) / then
     state.weights.zero_()
-    state.weights[:, step - 1] = 1.0  # w_t; then (1 - alpha) w_t + alpha w_(t - 1) is 1 - alpha.
+    state.weights[:, step - 1] = 1.0  # The model w_t; then (1 - alpha) w_t + alpha w_(t - 1) is 1 - alpha.
     point = state.points(torch.tensor([0]), torch.tensor([step - 1]))
     return alpha / (1 - float(point))
 
 
 @sweep("rho = {rho:g}")
 def stated_over_first_term(*, theorem: Literal["22", "44"], rho: float, printed: bool = False) -> float:
-    """Return a theorem's rate, divided by the term of optimisation at its ``T``: ``H D^2 / T^2`` or ``H D^2 / T``."""
+    """Return a theorem's rate divided by its optimisation term at its ``T``: ``H D^2 / T^2`` or ``H D^2 / T``."""
     problem = _problem(rho=rho)
     if theorem == "22":
         term = erm.theorem_22(problem).steps ** 2
@@ -177,7 +182,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return the least ``T`` of Proposition 1, as printed, divided by a corollary's ``T`` at its least batch size."""
+    """Return the smallest printed ``T`` of Proposition 1 divided by a corollary's ``T`` at its smallest batch size."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
@@ -185,7 +190,7 @@ def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> fl
 
 @sweep("rho = {rho:g}")
 def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return a corollary's largest useful batch, divided by ``(G / (H D))^2 T^3``, or ``T`` where not accelerated."""
+    """Return a corollary's largest useful batch over ``(G / (H D))^2 T^3``, or over ``T`` without acceleration."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "largest")
     return planned.batch_size / (planned.steps ** (3 if corollary == "7" else 1) / problem.condition**2)
@@ -193,7 +198,7 @@ def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> flo
 
 @sweep("n = {n}")
 def sampling_term_over_rate(*, n: int, printed: bool) -> float:
-    """Return ``G D / sqrt(T)`` at Theorem 48's ``T`` over its rate; 10 numbers of a model, ``H D = G``, rho = 1."""
+    """Return ``G D / sqrt(T)`` at Theorem 48's ``T`` divided by its rate; d = 10, ``H D = G``, rho = 1."""
     problem = ConvexProblem(n, 10, 1.0, 1.0, 1.0, 1.0)
     steps = rates.theorem_48_steps(problem, printed=printed)
     return 1 / (math.sqrt(steps) * rates.theorem_48_risk(problem))
@@ -201,14 +206,14 @@ def sampling_term_over_rate(*, n: int, printed: bool) -> float:
 
 @sweep("d = (rho n)^{power:g}")
 def second_over_first_branch(*, stable_records: float, power: float) -> float:
-    """Return Theorem 22's second rate, divided by its first at ``d = (rho n)^power``, constants 1."""
+    """Return Theorem 22's second rate divided by its first at ``d = (rho n)^power``, with constants 1."""
     problem = ConvexProblem(int(stable_records), round(stable_records**power), 1.0, 1.0, 1.0, 1.0)
     return erm.theorem_22(problem).excess_risk / erm.proposition_3(problem).excess_risk
 
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound, divided by Theorem 23's rate, or that over Theorem 22's; constants 1."""
+    """Return Theorem 24's lower bound over Theorem 23's rate, or the latter over Theorem 22's; constants are 1."""
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
     above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
@@ -217,7 +222,7 @@ def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
 
 @sweep("tau = {quantum:g}")
 def quantised_over_lemma_32(*, quantum: float) -> float:
-    """Return how likely quantised SGD recomputes for one deletion, at most, divided by Lemma 32's bound."""
+    """Return the largest probability that quantised SGD recomputes for one deletion, divided by Lemma 32's bound."""
     n, batch_size, steps, dimension = 1_000_000, 10, 50, 5
     probability = quantised_recompute_probability(
         n=n, batch_size=batch_size, steps=steps, resolution=quantum, dimension=dimension, gap=2 * _G / batch_size
@@ -228,13 +233,13 @@ def quantised_over_lemma_32(*, quantum: float) -> float:
 
 @sweep("q = {rejection:g}")
 def rerun_share(*, steps: int, rejection: float) -> float:
-    """Return which share of a run an edit that computes again computes, on average."""
+    """Return the mean share of a run that an edit recomputes if it causes a recomputation."""
     return iterations_run_again(steps=steps, rejection=rejection) / probability_of_any(rejection, steps) / steps
 
 
 @measure
 def unstable_edits_without_noise(*, n: int, steps: int, batch_size: int, deletions: int, insertions: int) -> Quantity:
-    """Return how many edits of a stream cause a recomputation on average without noise, deletions first."""
+    """Return the expected number of edits of a stream that cause a recomputation without noise, deletions first."""
     edits = [0] * deletions + [INSERTION] * insertions
     return Quantity(expected_without_noise(n, edits, steps, batch_size), f"n = {n}, m = {batch_size}, T = {steps}")
 

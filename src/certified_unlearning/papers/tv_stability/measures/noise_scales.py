@@ -1,4 +1,4 @@
-"""The probability that a deletion computes again at all noise scales of Section C.12, learned side by side."""
+"""The probability that a deletion causes a recomputation, at all noise scales of Section C.12 at once."""
 
 import itertools
 import math
@@ -19,15 +19,18 @@ from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _SCALES, _WIDTH, _PARTS = 221, 0.005, 5
-"""From 0 to 1.1 at intervals of 0.005."""
+"""The noise scales are from 0 to 1.1 at intervals of 0.005."""
 _STEP_SIZE, _ROW_NORM = 0.05, 28.0
-"""As in the experiment `edits` on MNIST: pixels from -1 to 1 have rows of norm 28, and ours have norm 1."""
+"""The step size and the norm of rows in the experiment `edits` on MNIST.
+
+Pixels from -1 to 1 have rows of norm 28, and ours have norm 1.
+"""
 _STEPS, _BATCH_SIZE, _RUNS, _SEED = 100, 8, 4, 123
 
 
 @dataclass(frozen=True, kw_only=True)
 class _EachItsNoise(NoisySgd):
-    """Noisy descent in which each trial has a noise scale of its own; ``sigma`` is not used."""
+    """Noisy descent in which each trial has its own noise scale; ``sigma`` is not used."""
 
     scales: Tensor
 
@@ -45,9 +48,10 @@ class _EachItsNoise(NoisySgd):
 
 @measure
 def change_over_scales() -> list[Quantity]:
-    """Return by how much the probability that a deletion computes again rises from one part of the scales to the next.
+    """Return the rise of the recomputation probability of a deletion from one part of the scales to the next.
 
-    Scales without noise are left out: parts are as large as each other. The mean over runs and over deleted records.
+    Scales without noise are left out, so that all parts have the same size. The probability is the mean over runs and
+    over deleted records.
     """
     again = _recompute_probabilities()[1:].reshape(_PARTS, -1)
     means = again.mean(dim=1).tolist()
@@ -63,7 +67,7 @@ def change_over_scales() -> list[Quantity]:
 
 
 def _recompute_probabilities() -> Tensor:
-    """Return the probability of each scale, smallest first, and run; shape ``(scales, runs)``."""
+    """Return the probability for each scale, smallest first, and each run; shape ``(scales, runs)``."""
     data = load("digits", seed=_SEED)
     records = LinearRecords(
         torch.as_tensor(np.asarray(data.train_features), dtype=torch.float64),

@@ -1,4 +1,4 @@
-"""Measures of chapter 5: noisy prefix sums, learners of one pass, linear queries."""
+"""Measures of chapter 5: noisy prefix sums, learners of one pass, and linear queries."""
 
 import math
 from dataclasses import replace
@@ -21,17 +21,17 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 
 @sweep("t = {length}")
 def miscounted_positions(*, length: int, heights: int, printed: bool) -> float:
-    """Return how many positions a prefix sum counts another number of times than it should.
+    """Return the number of positions that a prefix sum counts a wrong number of times.
 
     Args:
-        length: Length of the prefix.
-        heights: Levels of the tree, which has ``2^(heights - 1)`` leaves.
-        printed: Whether the last leaf and the left children on its path to the root are summed, as Algorithm 32 prints,
-            or the nodes of the dyadic decomposition. A node holds what was appended below it by then.
+        length: The length of the prefix.
+        heights: The number of levels of the tree, which has ``2^(heights - 1)`` leaves.
+        printed: Whether the last leaf and the left children on its path to the root are summed, as in Algorithm 32, or
+            the nodes of the dyadic decomposition. A node contains the values that were appended below it by then.
     """
     leaves = np.arange(1, 2 ** (heights - 1) + 1)
     if printed:
-        places = [(length - 1) >> height for height in range(heights - 1)]  # The root is nobody's child.
+        places = [(length - 1) >> height for height in range(heights - 1)]  # The root is not a child.
         ends = [
             ((place + 1) << height, 1 << height) for height, place in enumerate(places) if height == 0 or place % 2 == 0
         ]
@@ -43,14 +43,14 @@ def miscounted_positions(*, length: int, heights: int, printed: bool) -> float:
 
 @sweep("t = {length}")
 def appended_over_sum(*, length: int, printed: bool) -> float:
-    """Return the prefix sum of a tree to which increments of 1 are appended, or their running sums, over ``t``."""
+    """Return a tree's prefix sum over ``t`` if increments of 1, or their running sums, are appended."""
     appended = [position if printed else 1 for position in range(1, length + 1)]
     return sum(appended) / length
 
 
 @sweep("n = {n}")
 def tested_node_counts(*, n: int, of: Literal["mean", "largest"]) -> float:
-    """Return how many nodes a deletion tests, on average or at most."""
+    """Return the mean or the largest number of nodes that a deletion tests."""
     counts = trees.tested_nodes(n)
     return float(counts.mean() if of == "mean" else counts.max())
 
@@ -63,7 +63,7 @@ def tree_recomputation(
     over: Literal["rho", "lemma 38"],
     position: Literal["mean", "worst"] = "mean",
 ) -> float:
-    """Return how likely a deletion causes a recomputation at a noise, divided by a bound, for each ``n, rho``."""
+    """Return the probability that a deletion causes a recomputation, divided by a bound, for each ``n, rho``."""
     n, rho = setting
     sigma = (tree.theorem_25_sigma if noise == "printed" else trees.calibrated_sigma)(n=n, rho=rho, sensitivity=1.0)
     of_position = trees.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
@@ -73,7 +73,7 @@ def tree_recomputation(
 
 @sweep("n = {n}, sigma = {sigma:g}")
 def complexity_over_bound(*, n: int, sigma: float) -> float:
-    """Return the relative unlearning complexity, divided by ``2 / n``, and the probability of a recomputation."""
+    """Return the relative unlearning complexity over the sum of ``2 / n`` and the probability of a recomputation."""
     again = trees.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
     complexity = tree.deletion_queries(n=n, sigma=sigma, sensitivity=1.0) / n
     return complexity / (2 / n + again)
@@ -81,12 +81,12 @@ def complexity_over_bound(*, n: int, sigma: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_over_rho(*, n: int, rho: float) -> float:
-    """Return how far all nodes' noisy sums move at Lemma 34's noise, positions known, divided by ``rho``.
+    """Return the movement of all nodes' noisy sums at Lemma 34's noise divided by ``rho``, with known positions.
 
-    This is exact for increments that depend on no model and that a replacement moves by ``B``. Where positions are not
-    known, the sums move by that at most.
+    It is exact for increments that do not depend on a model and that a replacement moves by ``B``. If positions are
+    unknown, the movement is at most this.
     """
-    counts = trees.tested_nodes(n + 1)[:n]  # A replacement finds all n nodes.
+    counts = trees.tested_nodes(n + 1)[:n]  # A replacement meets all n nodes.
     sigma = tree.theorem_25_sigma(n=n, rho=rho, sensitivity=1.0)
     apart = float(np.mean([gaussian_tv(math.sqrt(count) / sigma) for count in counts]))
     return apart / rho
@@ -94,12 +94,12 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
-    """Return what one weighted sum of the noisy nodes tells apart at Theorem 25's printed noise, divided by ``rho``.
+    """Return the distance in one weighted sum of the noisy nodes at Theorem 25's printed noise, divided by ``rho``.
 
-    All increments are 0 but one record's, ``-B / 2`` or ``B / 2``, at a uniform position that is not known; nodes weigh
-    as much as they sum positions. The weighted sum's two laws mirror each other, so that its sign tells them apart
-    best, and the mean over positions is their total variation: all nodes move by that at least. Printed is ``rho`` for
-    ``rho^2``.
+    All increments are 0 except one record's, ``-B / 2`` or ``B / 2``, at an unknown uniform position. The weight of a
+    node is the number of positions that it sums. The weighted sum's two distributions mirror each other, so its sign is
+    the best test, and the mean over positions is their total variation. All nodes together move by at least this
+    distance. The printed noise has ``rho`` instead of ``rho^2``.
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
@@ -111,7 +111,7 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
 
 @measure
 def noise_over_theorem_25() -> dict[str, float]:
-    """Return Theorem 26's and 27's noise, divided by Theorem 25's at the sensitivity of their increments."""
+    """Return Theorem 26's and 27's noise divided by Theorem 25's at the sensitivity of their increments."""
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, 0.25)
     frank_wolfe = one_pass.frank_wolfe_sensitivity(lipschitz=1.0, smoothness=2.0, diameter=2.0)
     averaging = one_pass.dual_averaging_sensitivity(lipschitz=1.0)
@@ -126,7 +126,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return how the noise of a prefix sum, divided by its length, changes between lengths, as a share of the first."""
+    """Return the change, between lengths, of a prefix sum's noise divided by its length, as a share of the first."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
@@ -135,15 +135,15 @@ def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int])
 
 @sweep("heights = {heights}")
 def budget_over_rho(*, budget: Budget, heights: int) -> float:
-    """Return the sum of what heights may cost, divided by ``rho``."""
+    """Return the sum of the budgets of all heights divided by ``rho``."""
     return math.fsum(tree.height_budgets(budget, rho=0.5, count=heights)) / 0.5
 
 
 @sweep("rho = {rho:g}", then=changes)
 def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]) -> float:
-    """Return how the logarithm of dual averaging's regret bound over Theorem 27's rate changes from ``rho`` to ``rho``.
+    """Return the change, from ``rho`` to ``rho``, of log of dual averaging's regret bound over Theorem 27's rate.
 
-    The bound, a record's share, is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
+    The bound for one record is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
     """
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, rho)
     sigma = single_pass.theorem_27_sigma(problem)
@@ -158,7 +158,7 @@ def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]
 
 @sweep("n rho = {stable_records}")
 def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[str, float]:
-    """Return both errors of Theorem 29 at its dimension, divided by ``(n rho)^(-1/3)``, constants 1."""
+    """Return both errors of Theorem 29 at its dimension divided by ``(n rho)^(-1/3)``, with constants 1."""
     problem = GeneralisedLinearProblem(stable_records, 1.0, 0.0, 1.0, 1.0, 1.0)
     dimension = single_pass.theorem_29_dimension(problem, printed=printed)
     noise, projection = single_pass.theorem_29_errors(problem, dimension=dimension)
@@ -167,9 +167,9 @@ def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[st
 
 @sweep("n = {n}")
 def free_unlearning_exponent(*, n: int) -> float:
-    """Return the power of ``n`` that unlearning costs where Theorem 28's noise costs as much as sampling."""
+    """Return the power of ``n`` that unlearning costs if Theorem 28's noise costs as much as sampling."""
     problem = GeneralisedLinearProblem(n, 1.0, 1.0, 1.0, 1.0, 1.0)
-    # Nothing but the statistical term is left of the risk at such a rho.
+    # At such a rho, only the statistical term of the risk remains.
     alone = single_pass.theorem_28_risk(replace(problem, rho=1e9))
 
     def excess(log_rho: float) -> float:
@@ -181,7 +181,7 @@ def free_unlearning_exponent(*, n: int) -> float:
 
 @measure
 def projected_curvature_over_stated(*, printed: bool) -> float:
-    """Return the smoothness of a loss on a projected row of norm ``2 |X|`` over Algorithm 14's, or over its proof's."""
+    """Return the smoothness of a loss on a projected row of norm ``2 |X|`` over Algorithm 14's, or its proof's."""
     problem = GeneralisedLinearProblem(10_000, 1.0, 0.25, 3.0, 1.0, 0.1)
     reached = problem.smoothness * (2 * problem.row_norm) ** 2
     stated = 2 * problem.smoothness * problem.row_norm**2 if printed else problem.projected_smoothness
@@ -190,10 +190,10 @@ def projected_curvature_over_stated(*, printed: bool) -> float:
 
 @sweep("T = {queries}")
 def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float:
-    """Return how far answers of linear queries move at a noise, over ``rho``: exactly, of queries that follow no model.
+    """Return the movement of linear queries' answers at a noise over ``rho``, exact for model-independent queries.
 
-    Printed is Theorem 51's noise of means of ``n = 1000`` records, a replacement moving them by ``B / n``; otherwise
-    sums, which a deletion moves by ``B``.
+    The printed noise is Theorem 51's for means of ``n = 1000`` records, which a replacement moves by ``B / n``.
+    Otherwise, the queries are sums, which a deletion moves by ``B``.
     """
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0, n=1000, printed=printed)
     moved = 1 / 1000 if printed else 1.0
@@ -202,7 +202,7 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return how likely queries with our noise are recomputed, at most, divided by Theorem 51's ``rho sqrt(T)``."""
+    """Return the largest recomputation probability of queries with our noise over Theorem 51's ``rho sqrt(T)``."""
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))
@@ -210,7 +210,7 @@ def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def rate_over_earlier(*, rho: float) -> float:
-    """Return Theorem 26's rate over that of the earlier result in table 5-I; n = 100 000, d = 20, constants 1."""
+    """Return Theorem 26's rate over that of the earlier result in Table 5-I; n = 100 000, d = 20, constants 1."""
     problem = ConvexProblem(100_000, 20, 0.5, 0.5, 1.0, rho)  # G + H D = 1.
     noise = problem.root_dimension / problem.stable_records
     earlier = 1 / math.sqrt(problem.n) + noise ** (2 / 3)

@@ -1,4 +1,4 @@
-"""Measures of linear queries at work: federated averaging and Lloyd's k-means, before and after an edit."""
+"""Measures of linear queries in use: federated averaging and Lloyd's k-means, before and after an edit."""
 
 import math
 from typing import Literal
@@ -26,16 +26,16 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 System = Literal["federated averaging", "k-means"]
 _TRIALS = 10_000
 _LEARNED, _LEAVES = 17, 3
-"""Records that are learned, and the one that is deleted; the next one is inserted."""
+"""The number of learned records, and the deleted record; the next record is inserted."""
 _STEPS, _SIGMA, _CLIP = 4, 1.5, 2.2
 _LOCAL_STEPS, _LOCAL_STEP_SIZE = 3, 0.4
 
 
 @sweep("{edit}")
 def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
-    """Return by how much last models after an edit differ from those of fresh runs, in standard errors.
+    """Return how much last models after an edit differ from those of fresh runs, in standard errors.
 
-    The compared numbers are the mean of every number of a model, and the mean of its square.
+    The compared numbers are the mean of every entry of a model, and the mean of its square.
     """
     edited, _ = _edited(system, edit)
     records = (
@@ -56,7 +56,7 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
-    """Return how often an edit causes a recomputation, divided by our bound, and the error."""
+    """Return the share of edits that cause a recomputation divided by our bound, and its error."""
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP
     stated = query_recompute_probability(queries=_STEPS, sigma=_SIGMA, bound=bound)
@@ -65,9 +65,10 @@ def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
 
 @measure
 def update_of_two_parts(*, printed: bool) -> float:
-    """Return what a cluster's update asks of two parts of the data together, over the sum of what it asks of each.
+    """Return a cluster's update on two parts of the data together, divided by the sum of its updates on each part.
 
-    A linear query is a sum over records, so that this is 1. Printed is the mean of the members, ours their sum.
+    A linear query is a sum over records, for which this is 1. The printed update is the mean of the members; ours is
+    their sum.
     """
     parts = torch.tensor([[1.0], [3.0]], dtype=torch.float64), torch.tensor([[5.0]], dtype=torch.float64)
     whole = Lloyd(torch.cat(parts), torch.zeros(1, 1, dtype=torch.float64), row_norm=5.0)
@@ -80,7 +81,7 @@ def update_of_two_parts(*, printed: bool) -> float:
 
 
 def _edited(system: System, edit: Change) -> tuple[QueryRun, Tensor]:
-    """Return runs after one edit, and which computed again."""
+    """Return runs after one edit, and which of them were recomputed."""
     queries, draws = (
         LinearQueries(_method(system), LinearQuerySettings(_STEPS, _SIGMA)),
         Draws.at("tv_stability", system, edit),
@@ -108,7 +109,7 @@ def _method(system: System) -> QueryMethod:
 
 
 def _rows() -> Tensor:
-    """Return points of two groups in the disc of radius 1: of k-means the records, of averaging what clients have."""
+    """Return points of two groups in the disc of radius 1: k-means' records, or averaging's data of clients."""
     angle = torch.arange(_LEARNED + 1, dtype=torch.float64)
     spread = torch.stack([angle.cos(), (2.0 * angle).sin()], dim=1) / 5
     return spread + torch.where(angle % 2 == 0, 0.6, -0.6)[:, None] * torch.tensor([1.0, 0.0], dtype=torch.float64)

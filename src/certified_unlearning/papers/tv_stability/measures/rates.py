@@ -1,4 +1,4 @@
-"""Measures of measured rates: slopes of excess risk on logarithmic axes, and excess risk over the stated rate."""
+"""Measures of measured rates: slopes of excess risk on logarithmic axes, and excess risk divided by the stated rate."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE, fitted
 
 FEWEST_TRIALS = 20
-"""Fewer trials are no evidence of a mean."""
+"""The smallest number of trials that is evidence of a mean."""
 REMEDY = "run `snakemake --config preset=rates`"
 
 

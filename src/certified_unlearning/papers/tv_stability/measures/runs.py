@@ -1,4 +1,4 @@
-"""Measures of rows: of the experiment `deletions`, and of the stream of the experiment `edits`."""
+"""Measures of the rows of the experiment `deletions`, and of the stream of the experiment `edits`."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,12 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
-"""Half the width of intervals: they miss with a probability below 3e-4, from ten trials on."""
+"""Half the width of confidence intervals in standard errors.
+
+From ten trials on, they miss with a probability below 3e-4.
+"""
 _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 600}
-"""The reading of the dissertation's experiment that has its numbers; it prints batches of 50."""
+"""The constants with which we reproduce the dissertation's experiment; the dissertation prints batches of 50."""
 
 
 @measure
@@ -29,7 +32,7 @@ def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -
 
 @measure
 def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return the gradients of a deletion over those of learning times ``1 - (1 - m / n)^T``, of every setting."""
+    """Return the gradients of a deletion over those of learning times ``1 - (1 - m / n)^T``, for every setting."""
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["gradients"] / (rows["recompute_bound"] * rows["learning_gradients"]))
 
@@ -47,7 +50,7 @@ def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
 def change_with_noise(
     evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "iterations_run_again"]
 ) -> Quantity:
-    """Return by how much a count is above that of no noise, at the largest sigma."""
+    """Return the increase of a count at the largest sigma over that without noise."""
     rows = _edits(evidence)
     first, last = _at(rows, 0.0), _at(rows, rows["sigma"].max())
     errors = [row[f"{of}_std"] / math.sqrt(row["trials"]) for row in (first, last)]
@@ -63,10 +66,10 @@ def published_stream(evidence: Sequence[Evidence], *, of: Literal["unstable_edit
 
 @measure
 def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]) -> Quantity:
-    """Return how many times less noise makes the dissertation's stream compute.
+    """Return by which factor noise reduces the work of the dissertation's stream.
 
-    ``edits``: edits that compute again without noise over those with it. ``iterations``: of whole runs for these, over
-    those that were run again.
+    ``edits`` compares the edits that cause a recomputation without noise and with it. ``iterations`` compares whole
+    runs for the latter edits and the iterations that were rerun.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)

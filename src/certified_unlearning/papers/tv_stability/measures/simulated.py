@@ -1,6 +1,6 @@
-"""Measures of the mechanisms at work: small problems whose laws are known, many trials, fixed seeds.
+"""Measures of the mechanisms in use: small problems with known distributions, many trials, and fixed seeds.
 
-Differences between what is seen and what is expected are in standard errors.
+Differences between observed and expected values are in standard errors.
 """
 
 import math
@@ -25,7 +25,7 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _POINTS = (0.0, 0.3, -0.5, 1.2, 3.0, -2.0, 0.7)
-"""Losses ``(w - z)^2 / 2``; the last point is to come, the fifth to leave."""
+"""The points ``z`` of the losses ``(w - z)^2 / 2``; the last point is inserted, and the fifth is deleted."""
 _LEARNED = 6
 _LEAVES = 4
 _SETTINGS = NoisySgd(steps=4, batch_size=2, step_size=0.4, sigma=0.6, accelerated=True)
@@ -37,7 +37,7 @@ Change = Literal["delete", "insert"]
 
 @sweep("{edit}")
 def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
-    """Return by how much mean and variance of the last iterate after one edit differ from retraining's, exactly."""
+    """Return the differences of the last iterate's mean and variance after one edit from retraining's exact ones."""
     settings = replace(_SETTINGS, accelerated=accelerated)
     state, _ = _edited(settings, edit)
     last = state.weights[:, -1, 0]
@@ -50,7 +50,7 @@ def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_recomputations(*, edit: Change) -> float:
-    """Return by how much the share of edits that caused a recomputation differs from our exact formula."""
+    """Return how much the share of edits that caused a recomputation differs from our exact formula."""
     _, recomputed = _edited(_SETTINGS, edit)
     others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
     moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]
@@ -62,7 +62,7 @@ def edited_recomputations(*, edit: Change) -> float:
 
 @measure
 def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
-    """Return by how much the gradients of a deletion that nothing rejects differ from ``2 T m / n`` on average."""
+    """Return how much the mean gradients of a deletion without any rejection differ from ``2 T m / n``."""
     records = LinearRecords(torch.ones(n, 1).double(), torch.zeros(n).double(), loss="squared")
     settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=0.1, sigma=1.0)
     draws = Draws.at("tv_stability", "verification", n, batch_size, steps)
@@ -75,9 +75,9 @@ def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
 
 @measure
 def iterates_after_edit() -> float:
-    """Return how far iterates after an edit are from ``w_t - eta xi_t``, Algorithm 10's line 17, at most.
+    """Return the largest distance of iterates after an edit from ``w_t - eta xi_t``, Algorithm 10's line 17.
 
-    Algorithm 9 steps from the extrapolated point and projects; so does the engine.
+    Algorithm 9 and the engine step from the extrapolated point and project.
     """
     state, _ = _edited(_IN_A_BALL, "delete", trials=100)
     printed = state.weights[:, :-1] - _IN_A_BALL.step_size * state.randomness
@@ -86,7 +86,7 @@ def iterates_after_edit() -> float:
 
 @measure
 def followed_after_edit() -> float:
-    """Return how far new gradients and the noise from before an edit are from what accepted iterations followed."""
+    """Return the largest distance of new gradients plus old noise from the gradients that iterations followed."""
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=100)
@@ -98,7 +98,7 @@ def followed_after_edit() -> float:
 
 @sweep("{edit}")
 def tree_means(*, edit: Change) -> float:
-    """Return by how much the mean last model of noisy prefix sums after an edit differs from retraining's, exactly."""
+    """Return how much the mean last model of noisy prefix sums after an edit differs from retraining's exact one."""
     points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
     method = MeanFollower(points)
     draws = Draws.at("tv_stability", "tree", edit)
@@ -119,10 +119,10 @@ def tree_means(*, edit: Change) -> float:
 
 @sweep("n = {n}")
 def tree_recomputations(*, n: int, gap: float) -> float:
-    """Return by how much the share of deletions that computed again differs from our exact formula.
+    """Return how much the share of deletions that caused a recomputation differs from our exact formula.
 
-    All points are equal but the deleted one, and increments depend on no model: every sum moves by ``gap`` standard
-    deviations of its noise.
+    All points except the deleted one are equal, and increments do not depend on a model: every sum moves by ``gap``
+    standard deviations of its noise.
     """
     points = torch.zeros(n, dtype=torch.float64)
     points[0] = gap
@@ -136,7 +136,7 @@ def tree_recomputations(*, n: int, gap: float) -> float:
 
 
 def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[float, float]:
-    """Return mean and variance of the last iterate of noisy descent on ``(w - z)^2 / 2``, exactly; no projection."""
+    """Return the exact mean and variance of the last iterate of noisy descent on ``(w - z)^2 / 2``, unprojected."""
     contraction = 1 - settings.step_size
     share = settings.batch_size / len(points)
     sampled = variance(points) / settings.batch_size * (1 - share)
@@ -154,7 +154,7 @@ def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[f
 
 @dataclass(frozen=True)
 class MeanFollower:
-    """Models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` where increments follow no model."""
+    """Models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` if increments do not depend on a model."""
 
     points: Tensor
     follows: bool = True
@@ -162,15 +162,15 @@ class MeanFollower:
 
     @property
     def dimension(self) -> int:
-        """One number."""
+        """The dimension, 1."""
         return 1
 
     def start(self) -> Tensor:
-        """Return 0."""
+        """Return the start, 0."""
         return torch.zeros(1, dtype=torch.float64)
 
     def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
-        """Return ``w - z``, or ``-z``."""
+        """Return the increments, ``w - z`` or ``-z``."""
         return models * self.follows - self.points[records][:, None]
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ class MeanFollower:
 
 
 def _edited(settings: NoisySgd, edit: Change, *, trials: int = _TRIALS) -> tuple[Trajectory[NoisySgd], Tensor]:
-    """Return states after one edit, and which computed again."""
+    """Return states after one edit, and which of them were recomputed."""
     draws = Draws.at("tv_stability", edit, str(settings))
     descent = ExactDescent(settings, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=trials)
@@ -199,5 +199,5 @@ def _points_after(edit: Change) -> list[float]:
 
 
 def standard_errors(values: Tensor, expected: float) -> float:
-    """Return by how many standard errors the mean of trials is above what is expected."""
+    """Return the mean of trials minus the expected value, in standard errors."""
     return float((values.mean() - expected) / (values.std() / math.sqrt(len(values))))

@@ -1,7 +1,7 @@
-"""Measures of streams of insertions and deletions on noisy prefix sums: laws, places, accuracy, computing again.
+"""Measures of streams of insertions and deletions on noisy prefix sums: distributions, places, accuracy, recomputation.
 
-Weak unlearning keeps the order of arrival: a deleted record's place goes to the last one (Theorem 30). Exact unlearning
-has a uniform order, and a new record takes a uniform place, the end among them (Theorem 52).
+Weak unlearning keeps the order of arrival, except that the last record takes a deleted record's place (Theorem 30).
+Exact unlearning has a uniform order, and a new record takes a uniform place, which may be the end (Theorem 52).
 """
 
 import math
@@ -24,20 +24,21 @@ Order = Literal["arrival", "random"]
 _POINTS = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 1.1, 0.4, -0.3, 0.8], dtype=torch.float64)
 _LEARNED = 5
 _STREAM = (("insert", 5), ("delete", 1), ("insert", 6), ("delete", 2), ("insert", 7), ("delete", 5), ("insert", 8))
-"""Edits, and the records that they are about."""
+"""The edits and their records."""
 _SENSITIVITY = 3.3
-"""What replacing a record moves a sum by at most: the largest difference of points."""
+"""The largest movement of a sum by a replaced record, which is the largest difference of two points."""
 _RHO, _BUDGET = 0.6, "quadratic"
 _LITTLE_NOISE = 6.0
-"""What stands for ``rho`` where laws are compared: more noise would drown the differences that are looked for."""
+"""The value of ``rho`` in comparisons of distributions; more noise would hide the differences."""
 _TRIALS = 20_000
 
 
 @measure
 def weak_stream() -> list[Quantity]:
-    """Return by how much mean and variance of the last model, after each edit, differ from a run's in that order.
+    """Return the differences of the last model's mean and variance, after each edit, from those of a run.
 
-    In standard errors. Records stand in the order of arrival, but that the last one takes a deleted one's place.
+    The differences are in standard errors. The run has the records in the order of arrival, except that the last record
+    takes a deleted record's place.
     """
     found = []
     for number, (records, tree) in enumerate(_states("arrival"), start=1):
@@ -52,9 +53,9 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return by how much the mean of the last model, and how often the new record is last, differ from a fresh run's.
+    """Return the differences of the last model's mean, and of the share of last places, from those of a fresh run.
 
-    In standard errors, after each edit; places after insertions.
+    The differences are in standard errors, after each edit; places are compared after insertions.
     """
     found = []
     for number, (records, tree) in enumerate(_states("random"), start=1):
@@ -69,9 +70,10 @@ def exact_stream() -> list[Quantity]:
 
 @sweep("{order}")
 def stream_accuracy(*, order: Order) -> float:
-    """Return by how much the squared distance of the last model from the records' mean differs from a fresh run's.
+    """Return the difference of the last model's squared distance from the records' mean from a fresh run's.
 
-    After the stream, in standard errors of the difference. It is what a squared loss loses beyond the best, twice.
+    It is measured after the stream, in standard errors of the difference. The squared distance is twice the excess risk
+    of a squared loss.
     """
     *_, (records, tree) = _states(order)
     draws = Draws.at("tv_stability", "fresh", order)
@@ -86,9 +88,10 @@ def stream_accuracy(*, order: Order) -> float:
 
 @sweep("{order}")
 def stream_recomputations(*, order: Order) -> Quantity:
-    """Return how many edits cause a recomputation, divided by ``rho`` times their number, with three standard errors.
+    """Return how many edits cause a recomputation divided by ``rho`` times their number, with three standard errors.
 
-    In the order of arrival insertions are not counted among them: they never compute again, and one that does counts.
+    In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If one did, the
+    recomputation would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]
@@ -97,9 +100,9 @@ def stream_recomputations(*, order: Order) -> Quantity:
 
 
 def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
-    """Yield the records after each edit, in the order of arrival with last ones in deleted ones' places, and the state.
+    """Yield the state after each edit, and its records in the order of Theorem 30.
 
-    A state is of the same tree, edited by the next step.
+    All states are the same tree, which the next step edits.
     """
     records, tree = list(range(_LEARNED)), _learned(order, _LITTLE_NOISE)
     draws = Draws.at("tv_stability", "stream", order)
@@ -127,7 +130,7 @@ def _learned(order: Order, rho: float) -> PrefixTree:
 
 
 def _edit(tree: PrefixTree, kind: str, record: int, order: Order, draws: Draws) -> Tensor:
-    """Edit a state, and return in which trials it was recomputed."""
+    """Edit a state, and return the trials in which it was recomputed."""
     if kind == "delete":
         return tree.delete(record, draws).rejections
     places = torch.full((_TRIALS,), tree.size + 1) if order == "arrival" else draws.integers(tree.size + 1, _TRIALS) + 1
@@ -135,16 +138,16 @@ def _edit(tree: PrefixTree, kind: str, record: int, order: Order, draws: Draws) 
 
 
 def _sigmas(rho: float) -> Tensor:
-    """Return the anytime noise by height, of streams of any length."""
+    """Return the anytime noise by height, for streams of any length."""
     budget: Budget = _BUDGET  # type: ignore[assignment]
     count = count_heights(len(_POINTS))
     return torch.tensor(height_sigmas(budget, rho=rho, sensitivity=_SENSITIVITY, count=count), dtype=torch.float64)
 
 
 def _moments(records: list[int], *, points: Tensor = _POINTS) -> tuple[float, float]:
-    """Return mean and variance of the last model of a run on records in this order, exactly.
+    """Return the exact mean and variance of the last model of a run on records in this order.
 
-    Models are linear in the nodes' noise: what each node adds is followed.
+    Models are linear in the nodes' noise, so the contribution of each node is computed.
     """
     size, sigmas = len(records), _sigmas(_LITTLE_NOISE).numpy()
     model, summed = 0.0, 0.0

@@ -13,7 +13,7 @@ def draw_rates(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw rows of `rates.table.rates_table`, a panel for each part: chapter 4 above, chapter 5 below.
 
     Raises:
-        DataError: A part is not known.
+        DataError: A row names an unknown part.
     """
     shared.require_lines(rows["part"], RATE_PARTS, "the rows of exact_rates hold")
     with shared.theme(style):

@@ -1,8 +1,8 @@
-"""The laws of records that rates are measured on: rows with one entry that is not 0, so that best models are known.
+"""The distributions of records for measured rates: rows with one nonzero entry, so that best models are known.
 
-A record of block ``j`` is ``(e_j, y)``, and it comes with probability ``p_j``. For squared and logistic loss ``y`` is 1
-with probability ``q_j`` and -1 otherwise; for absolute loss it is ``w*_j``. Few records differ, so how often a
-batch holds each of them describes the batch.
+A record of block ``j`` is ``(e_j, y)``, and its block has probability ``p_j``. For squared and logistic loss, ``y`` is
+1 with probability ``q_j`` and -1 otherwise; for absolute loss, it is ``w*_j``. There are few distinct records, so the
+counts of each describe a batch.
 """
 
 import math
@@ -19,12 +19,12 @@ Loss = Literal["squared", "logistic", "absolute"]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A law of records.
+    """A distribution of records.
 
     Attributes:
-        loss: ``(w_j - y)^2 / 2``, ``log(1 + exp(-y w_j))`` or ``|w_j - y|``.
-        shares: ``p``, shape ``(blocks,)``.
-        best: ``w*``, the same shape.
+        loss: The loss: ``(w_j - y)^2 / 2``, ``log(1 + exp(-y w_j))`` or ``|w_j - y|``.
+        shares: The probabilities ``p`` of the blocks, shape ``(blocks,)``.
+        best: The best model ``w*``, shape ``(blocks,)``.
     """
 
     loss: Loss
@@ -33,7 +33,7 @@ class Blocks:
 
     @property
     def labels(self) -> Tensor:
-        """Labels of all records that differ, shape ``(2 blocks,)``: one of each block, then the other of each."""
+        """The labels of all distinct records, shape ``(2 blocks,)``: first one per block, then the other per block."""
         if self.loss == "absolute":
             return self.best.repeat(2)
         return torch.cat([torch.ones_like(self.best), -torch.ones_like(self.best)])
@@ -49,10 +49,11 @@ class Blocks:
         return torch.cat([self.shares * first, self.shares * (1 - first)])
 
     def excess(self, weights: Tensor) -> Tensor:
-        """Return what models lose beyond the best one, over the law of records.
+        """Return the excess risk of models for the distribution of records.
 
         Args:
-            weights: Shape ``(trials, d)``, ``d`` at least the number of blocks; further columns meet no record.
+            weights: The models, shape ``(trials, d)``, with ``d`` at least the number of blocks; further columns meet
+                no record.
         """
         own = weights[:, : len(self.best)]
         if self.loss == "squared":
@@ -66,7 +67,7 @@ class Blocks:
         return lost @ self.shares
 
     def gradients(self, rows: Tensor, labels: Tensor) -> RecordGradients:
-        """Return the gradients of records with these rows, ``e_j`` or what it is projected to, and these labels."""
+        """Return the gradients of records with these rows, ``e_j`` or their projections, and these labels."""
         if self.loss != "absolute":
             return LinearRecords(rows, labels, loss=self.loss)
         features = rows.shape[1]
@@ -80,15 +81,16 @@ class Blocks:
 
 
 def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
-    """Return the law whose shares halve from block to block, with the same best number in each.
+    """Return the distribution whose shares halve from block to block, with the same best number in each.
 
-    A descent of ``T`` steps of size ``eta`` has learned the blocks of a share above ``1 / (eta T)`` and not the others,
-    whatever ``T`` is: so it loses of the order ``1 / T``, as the bounds have it, where other laws let it be faster.
+    After ``T`` steps of size ``eta``, a descent has learned the blocks with a share above ``1 / (eta T)`` and not the
+    others, whatever ``T`` is. Its excess risk is therefore of the order ``1 / T``, as in the bounds, whereas other
+    distributions allow faster learning.
 
     Args:
-        blocks: How many.
-        length: Norm of the best model.
-        loss: Loss of a record.
+        blocks: The number of blocks.
+        length: The norm of the best model.
+        loss: The loss of a record.
     """
     shares = 0.5 ** torch.arange(1, blocks + 1, dtype=torch.float64)
     return Blocks(loss, shares / shares.sum(), torch.full((blocks,), length / math.sqrt(blocks), dtype=torch.float64))

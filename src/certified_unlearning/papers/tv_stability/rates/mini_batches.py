@@ -1,8 +1,8 @@
-"""Chapter 4's learners at the parameters of their theorems, on data of which few records differ.
+"""Chapter 4's learners at the parameters of their theorems, on data with few distinct records.
 
-The learners run the steps of the exact engine (`mechanisms.exact`), but nothing is kept for edits. A batch is drawn as
-the numbers that describe it: how often it holds each record that differs. Their law is that of a uniform batch, and a
-run costs the same for any number of records.
+The learners run the steps of the exact engine (`mechanisms.exact`), but keep nothing for edits. A batch is drawn as the
+counts of each distinct record in it. The distribution of these counts is that of a uniform batch, and a run costs the
+same for any number of records.
 """
 
 import math
@@ -24,11 +24,11 @@ from certified_unlearning.papers.tv_stability.theory import rates
 from certified_unlearning.papers.tv_stability.theory.stability import AMPLIFIABLE
 
 RADIUS = 1.0
-"""Radius of the ball of models, around the start; its diameter is ``D = 2``."""
+"""The radius of the ball of models around the start; its diameter is ``D = 2``."""
 LIPSCHITZ, SMOOTHNESS = 2.0, 1.0
-"""Constants of ``(w_j - y)^2 / 2`` with ``|w_j| <= 1`` and ``|y| = 1``."""
+"""The constants of ``(w_j - y)^2 / 2`` with ``|w_j| <= 1`` and ``|y| = 1``."""
 STEPS_AT_ONCE = 256
-"""Steps whose batches are drawn together."""
+"""The number of steps whose batches are drawn together."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Planned:
     """A learner with all its constants.
 
     Attributes:
-        settings: Settings of the steps.
-        rate: What its theorem states of the excess risk, constants and logarithms left out.
+        settings: The settings of the steps.
+        rate: The theorem's rate for the excess risk, without constants and logarithms.
     """
 
     settings: Descent
@@ -45,7 +45,7 @@ class Planned:
 
 
 def problem_of(*, n: int, dimension: int, rho: float) -> ConvexProblem:
-    """Return the problem that all these learners are planned for."""
+    """Return the problem for which all these learners are planned."""
     return ConvexProblem(n, dimension, LIPSCHITZ, SMOOTHNESS, 2 * RADIUS, rho)
 
 
@@ -58,7 +58,7 @@ def proposition_3(problem: ConvexProblem) -> Planned:
 
 
 def theorem_22(problem: ConvexProblem) -> Planned:
-    """Return accelerated noisy SGD where a share ``rho`` of edits computes again (the second rate of Theorem 22)."""
+    """Return accelerated noisy SGD for which a share ``rho`` of edits recomputes (Theorem 22's second rate)."""
     planned = erm.theorem_22(problem)
     steps, batch_size = erm.whole_numbers(planned, n=problem.n)
     return _noisy(erm.theorem_22_at(problem, steps=steps, batch_size=batch_size), planned.excess_risk, True)
@@ -72,7 +72,7 @@ def corollary_7(problem: ConvexProblem) -> Planned:
 
 
 def theorem_44(problem: ConvexProblem) -> Planned:
-    """Return noisy SGD where a share ``rho`` of edits computes again."""
+    """Return noisy SGD for which a share ``rho`` of edits recomputes."""
     planned = erm.theorem_44(problem)
     steps, batch_size = erm.whole_numbers(planned, n=problem.n)
     inner = erm.inner_problem(problem, steps=steps)
@@ -97,14 +97,15 @@ def theorem_45(problem: ConvexProblem) -> Planned:
 
 
 def theorem_48_subsampled(problem: ConvexProblem) -> Planned:
-    """Return sub-sample-GD for the population's risk, at Proposition 3's parameters (Theorem 48)."""
+    """Return sub-sample-GD for the population risk, at Proposition 3's parameters (Theorem 48)."""
     return replace(proposition_3(problem), rate=rates.theorem_48_risk(problem))
 
 
 def theorem_48_noisy(problem: ConvexProblem) -> Planned:
-    """Return noisy SGD for the population's risk, at Theorem 48's steps, corrected.
+    """Return noisy SGD for the population risk, at Theorem 48's steps, corrected.
 
-    Batches are the least for which amplification by sub-sampling holds: their size is not said.
+    Batches are the smallest for which amplification by sub-sampling holds, because the theorem does not state their
+    size.
     """
     steps = math.ceil(rates.theorem_48_steps(problem))
     batch_size = max(1, math.ceil(problem.stable_records / math.sqrt(8 * AMPLIFIABLE * steps)))
@@ -124,25 +125,26 @@ EMPIRICAL: dict[str, Callable[[ConvexProblem], Planned]] = {
     "noisy SGD, stable": corollary_8,
     "quantized SGD": theorem_45,
 }
-"""Learners of a small empirical risk, by the name of their line."""
+"""The learners for empirical risk, by the names of their lines."""
 LONG_RUNS = ("noisy SGD, stable",)
-"""Those whose steps grow as ``rho n``."""
+"""The learners whose number of steps grows as ``rho n``."""
 POPULATION: dict[str, Callable[[ConvexProblem], Planned]] = {
     "sub-sample-GD": theorem_48_subsampled,
     "noisy SGD": theorem_48_noisy,
 }
-"""Learners of a small risk over the population."""
+"""The learners for population risk."""
 
 
 def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Draws, key: int) -> Tensor:
     """Return the models of all trials, shape ``(trials, dimension)``.
 
     Args:
-        settings: Settings of the learner.
-        counts: Shape ``(trials, 2 blocks)``, int64: how often each trial's data hold every record ``(e_j, 1)`` and
-            ``(e_j, -1)``; squared loss.
-        dimension: Numbers of a model, at least the number of blocks; further columns meet no record, but have noise.
-        draws: Fresh: noise and offsets.
+        settings: The settings of the learner.
+        counts: The counts of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape ``(trials, 2
+            blocks)``, int64, for squared loss.
+        dimension: The dimension of a model, at least the number of blocks; further columns meet no record, but have
+            noise.
+        draws: A fresh source of noise and offsets.
         key: The address of the batches.
     """
     trials, blocks = len(counts), counts.shape[1] // 2
@@ -161,7 +163,7 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
 
 
 def excess_empirical(weights: Tensor, counts: np.ndarray) -> Tensor:
-    """Return what models lose beyond the best on each trial's data, by squared loss; shape ``(trials,)``."""
+    """Return the excess empirical risk of models on each trial's data, for squared loss; shape ``(trials,)``."""
     given = torch.as_tensor(counts, dtype=torch.float64)
     positive, negative = given.chunk(2, dim=1)
     met = positive + negative
@@ -171,7 +173,7 @@ def excess_empirical(weights: Tensor, counts: np.ndarray) -> Tensor:
 
 
 def _batches(settings: Descent, counts: np.ndarray, key: int) -> Iterator[Tensor]:
-    """Yield each step's batches, as how often they hold every record: shape ``(trials, 2 blocks)``."""
+    """Yield each step's batches as counts of every record, shape ``(trials, 2 blocks)``."""
     generator = np.random.default_rng(key)
     same = bool((counts == counts[0]).all())
     for first in range(0, settings.steps, STEPS_AT_ONCE):

@@ -1,8 +1,8 @@
-"""Chapter 5's learners at the parameters of their theorems: one pass over records, noisy prefix sums.
+"""Chapter 5's learners at the parameters of their theorems: one pass over the records, with noisy prefix sums.
 
-What is run are the increments and updates of the exact learners (`mechanisms.exact.one_pass`) on the noise of a tree
-(`engine.exact.prefix_tree`), as much as keeps an edit from computing again but with probability ``rho``. A tree keeps
-every position, to be edited; here only what later positions need is kept.
+The code runs the increments and updates of the exact learners (`mechanisms.exact.one_pass`) on the noise of a tree
+(`engine.exact.prefix_tree`). The noise is so large that an edit causes a recomputation with probability at most
+``rho``. A tree keeps every position for edits, whereas this code keeps only what later positions need.
 """
 
 import math
@@ -35,17 +35,17 @@ from certified_unlearning.papers.tv_stability.theory.single_pass import (
 from certified_unlearning.papers.tv_stability.theory.trees import calibrated_sigma
 
 BEYOND = 1.25
-"""Radius of the set of models over the norm of the best one."""
+"""The radius of the set of models divided by the norm of the best one."""
 LOGISTIC_SMOOTHNESS = 0.25
 
 
 @dataclass(frozen=True)
 class Passed:
-    """What a pass leaves, shape ``(trials, d)``.
+    """The models of a pass, shape ``(trials, d)``.
 
     Attributes:
-        last: ``w_(n + 1)``.
-        average: Mean of ``w_1`` to ``w_n``.
+        last: The last model ``w_(n + 1)``.
+        average: The mean of ``w_1`` to ``w_n``.
     """
 
     last: Tensor
@@ -56,20 +56,20 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     """Learn every record once, from noisy prefix sums; models are those of a `PrefixTree` with the same draws.
 
     Args:
-        learner: Increments and updates.
-        sigma: Standard deviation of every node's noise.
-        orders: Shape ``(trials, n)``, int64: the record at each position.
-        draws: Fresh.
+        learner: The increments and updates.
+        sigma: The standard deviation of every node's noise.
+        orders: The record at each position, shape ``(trials, n)``, int64.
+        draws: A fresh source of noise.
     """
     trials, size = orders.shape
     now = learner.start().repeat(trials, 1)
     previous, total, summed = now, torch.zeros_like(now), torch.zeros_like(now)
     noise: dict[int, Tensor] = {0: torch.zeros_like(now)}
-    """The noise of the last prefix sum whose lowest bit this is."""
+    """The noise of the last prefix sum with this lowest bit."""
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
-        before = position & (position - 1)  # The prefix that its last node stands behind.
+        before = position & (position - 1)  # The prefix before its last node.
         own = noise[before & -before] + sigma * draws.normal(trials, learner.dimension)
         noise[position & -position] = own
         total += now
@@ -80,7 +80,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
 def frank_wolfe(
     instance: Blocks, *, n: int, dimension: int, rho: float, trials: int, key: tuple[str | int, ...]
 ) -> tuple[Tensor, float]:
-    """Return excess risks of Frank-Wolfe on smooth losses, and the rate of Theorem 26."""
+    """Return the excess risks of Frank-Wolfe on smooth losses, and the rate of Theorem 26."""
     radius = BEYOND * float(torch.linalg.vector_norm(instance.best))
     problem = ConvexProblem(n, dimension, 1.0, LOGISTIC_SMOOTHNESS, 2 * radius, rho)
     sensitivity = frank_wolfe_sensitivity(lipschitz=1.0, smoothness=LOGISTIC_SMOOTHNESS, diameter=2 * radius)
@@ -92,7 +92,7 @@ def frank_wolfe(
 def dual_averaging(
     instance: Blocks, *, n: int, dimension: int, rho: float, trials: int, key: tuple[str | int, ...]
 ) -> tuple[Tensor, float]:
-    """Return excess risks of dual averaging on losses that are not smooth, and the rate of Theorem 27."""
+    """Return the excess risks of dual averaging on non-smooth losses, and the rate of Theorem 27."""
     radius = BEYOND * float(torch.linalg.vector_norm(instance.best))
     problem = ConvexProblem(n, dimension, 1.0, 1.0, 2 * radius, rho)
     sensitivity = dual_averaging_sensitivity(lipschitz=1.0)
@@ -106,9 +106,12 @@ def dual_averaging(
 def projected_frank_wolfe(
     instance: Blocks, *, n: int, dimension: int, rho: float, trials: int, key: tuple[str | int, ...]
 ) -> tuple[Tensor, float]:
-    """Return excess risks of Frank-Wolfe on projected rows, and the rate of Theorem 28; a projection for each trial.
+    """Return the excess risks of Frank-Wolfe on projected rows, and the rate of Theorem 28.
 
-    Columns are those of the theorem, its constant and logarithm left out; rows are at most twice as long, but for some.
+    Each trial has its own projection.
+
+    The number of columns is that of the theorem without its constant and logarithm; all but a few rows are at most
+    twice as long.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)
@@ -124,7 +127,7 @@ def projected_frank_wolfe(
 def projected_dual_averaging(
     instance: Blocks, *, n: int, dimension: int, rho: float, trials: int, key: tuple[str | int, ...]
 ) -> tuple[Tensor, float]:
-    """Return excess risks of dual averaging on projected rows, and the rate of Theorem 29; columns are corrected."""
+    """Return the excess risks of dual averaging on projected rows, and Theorem 29's rate with corrected columns."""
     length = float(torch.linalg.vector_norm(instance.best))
     problem = GeneralisedLinearProblem(n, 1.0, 0.0, 1.0, length, rho)
     columns = math.ceil(theorem_29_dimension(problem))
@@ -143,17 +146,17 @@ LEARNERS: dict[str, tuple[Learner, Loss]] = {
     "Frank-Wolfe": (frank_wolfe, "logistic"),
     "dual averaging": (dual_averaging, "absolute"),
 }
-"""Learners whose rates depend on the columns, by the name of their line, with the loss that they are run on."""
+"""The learners whose rates depend on the number of columns, by the names of their lines, with their losses."""
 PROJECTED: dict[str, tuple[Learner, Loss]] = {
     "projected Frank-Wolfe": (projected_frank_wolfe, "logistic"),
     "projected dual averaging": (projected_dual_averaging, "absolute"),
 }
-"""Learners whose rates have no columns in them."""
+"""The learners whose rates do not depend on the number of columns."""
 
 
 @dataclass(frozen=True)
 class _Projected:
-    """Records whose rows every trial projects by a matrix of its own: records of trial ``r`` begin at ``r kinds``."""
+    """Records whose rows every trial projects by its own matrix; the records of trial ``r`` begin at ``r kinds``."""
 
     records: RecordGradients
     projections: tuple[Projection, ...]
@@ -168,7 +171,7 @@ class _Projected:
             Projection.draw(dimension=columns, features=dimension, draws=Draws.at(*key, "projection", trial))
             for trial in range(trials)
         )
-        # A row has one entry, 1: it is projected to a column of the matrix.
+        # A row has one entry, 1, so its projection is a column of the matrix.
         rows = torch.cat([each.matrix[:, :blocks].T.repeat(2, 1) for each in projections])
         return cls(instance.gradients(rows, instance.labels.repeat(trials)), projections, 2 * blocks)
 
@@ -192,7 +195,7 @@ def _run(
     key: tuple[str | int, ...],
     apart: int = 0,
 ) -> Passed:
-    """Learn from records that every trial draws anew; ``apart`` is what lies between two trials' records."""
+    """Learn from records that every trial draws anew; ``apart`` is the offset between two trials' records."""
     draws = Draws.at(*key, "pass")
     orders = torch.searchsorted(instance.law.cumsum(0), draws.uniform(trials, n)).clamp(max=len(instance.law) - 1)
     orders += apart * torch.arange(trials)[:, None]

@@ -1,4 +1,4 @@
-"""Rows of the experiment `exact_rates`: excess risk of every learner against records, stability and columns."""
+"""The rows of the experiment `exact_rates`: excess risk of every learner against records, stability and columns."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ from certified_unlearning.papers.tv_stability.rates.instance import Blocks, geom
 from certified_unlearning.papers.tv_stability.sweeps import ExactRates
 
 BLOCKS = 10
-"""Blocks of the laws whose columns are swept."""
+"""The number of blocks of the distributions whose columns are swept."""
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
-"""Norms of best models."""
+"""The norms of best models."""
 LONG = 16
-"""How many times fewer records those learners have whose steps are as many as records."""
+"""The factor by which learners with as many steps as records have fewer records."""
 
 
 def rates_table(sweep: ExactRates) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def rates_table(sweep: ExactRates) -> pd.DataFrame:
 
 
 def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Chapter 4: empirical risk, on data that are as near to the law as whole numbers of records come."""
+    """Chapter 4: empirical risk, on data that are as near to the distribution as whole numbers of records can be."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for part, records, rho, dimension in _lines("4", sweep.n, sweep.rho, sweep.columns):
         for method, plan in mini_batches.EMPIRICAL.items():
@@ -42,7 +42,7 @@ def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
 
 
 def _population(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Theorem 48: risk over the population, on records that every trial draws anew."""
+    """Theorem 48: population risk, on records that every trial draws anew."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for n in sweep.population_n:
         key = address(sweep.seed, "exact_rates", "population", n)
@@ -74,7 +74,7 @@ def _mini_batches(
 
 
 def _passes(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Chapter 5: risk over the population after one pass, on records that every trial draws anew."""
+    """Chapter 5: population risk after one pass, on records that every trial draws anew."""
     for part, n, rho, dimension in _lines("5", sweep.pass_n, sweep.pass_rho, sweep.pass_columns):
         for method, (learn, loss) in one_pass.LEARNERS.items():
             law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)
@@ -82,7 +82,7 @@ def _passes(sweep: ExactRates) -> Iterator[pd.DataFrame]:
 
 
 def _projected(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Theorems 28 and 29: the same on rows of many columns, which are projected."""
+    """Theorems 28 and 29: population risk after one pass on rows of many columns, which are projected."""
     for n in sweep.projected_n:
         for method, (learn, loss) in one_pass.PROJECTED.items():
             law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)
@@ -112,7 +112,7 @@ def _lines(
 ) -> Iterator[tuple[str, int, float, int]]:
     """Yield the settings of three lines: part, records, stability, columns.
 
-    They cross at the largest number of records, the largest ``rho`` and the fewest columns.
+    The lines cross at the largest number of records, the largest ``rho`` and the fewest columns.
     """
     n, rho, dimension = max(records), max(rhos), min(columns)
     yield from ((f"{chapter} records", each, rho, dimension) for each in records)
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _nearest(law: Tensor, n: int) -> np.ndarray:
-    """Return whole numbers that add up to ``n`` and are in proportion to a law but for less than 1."""
+    """Return whole numbers that sum to ``n`` and differ by less than 1 from the proportions of a distribution."""
     wanted = law.numpy() * n
     counts: np.ndarray = np.floor(wanted).astype(np.int64)
     counts[np.argsort(counts - wanted)[: n - counts.sum()]] += 1

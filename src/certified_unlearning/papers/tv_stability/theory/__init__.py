@@ -1,1 +1,1 @@
-"""What claims on exact unlearning are judged with: exact laws, and what the dissertation prints."""
+"""The formulas by which claims on exact unlearning are judged: exact distributions, and the dissertation's formulas."""

@@ -1,4 +1,7 @@
-"""What stable methods are compared with: shards, stable means. Renewed private releases: `accounting.core.groups`."""
+"""Methods that stable methods are compared with: shards, and stable means.
+
+The module `accounting.core.groups` has renewed private releases.
+"""
 
 import math
 
@@ -6,13 +9,13 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 
 
 def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> float:
-    """Return how many times less SISA computes for a deletion than retraining does.
+    """Return SISA's saving in computation for a deletion, as a factor compared with retraining.
 
     Args:
-        shards: ``S``.
-        slices: ``R`` of a shard, each with a checkpoint and the same number of epochs.
-        printed: Appendix C.1's ``(R + 1) S / 2``, its average case; it is that of the last slice. For a record placed
-            uniformly it is ``3 R S / (2 R + 1)``, at most ``1.5 S`` (derived).
+        shards: The number ``S`` of shards.
+        slices: The number ``R`` of slices of a shard, each with a checkpoint and the same number of epochs.
+        printed: Whether to return Appendix C.1's ``(R + 1) S / 2``, called its average case, which is that of the last
+            slice. For a record in a uniform slice, the factor is ``3 R S / (2 R + 1)``, at most ``1.5 S`` (derived).
     """
     require_count(least=1, shards=shards, slices=slices)
     return (slices + 1) * shards / 2 if printed else 3 * slices * shards / (2 * slices + 1)

@@ -20,19 +20,21 @@ def insertion_tv(*, n: int, batch_size: int, steps: int) -> float:
 def replaced_members(
     *, n: int, batch_size: int, replaced: int = 0, added: int = 0, removed: int = 0
 ) -> npt.NDArray[np.float64]:
-    """Return the law of how many members of a batch one edit of many records replaces (Proposition 9's proof).
+    """Return the distribution of the number of members of a batch that one edit of many records replaces.
+
+    It is that in Proposition 9's proof.
 
     The edit replaces ``k_1`` records and either adds or removes ``k_2`` more.
 
     Args:
-        n: Number of records before the edit.
-        batch_size: ``m``.
-        replaced: ``k_1``.
-        added: ``k_2`` of an edit after which there are more records.
-        removed: ``k_2`` of an edit after which there are fewer.
+        n: The number of records before the edit.
+        batch_size: The batch size ``m``.
+        replaced: The number ``k_1`` of replaced records.
+        added: The number ``k_2`` of added records, for an edit after which there are more records.
+        removed: The number ``k_2`` of removed records, for an edit after which there are fewer records.
 
     Returns:
-        Shape ``(m + 1,)``: the probabilities of 0 to ``m`` replaced members.
+        The probabilities of 0 to ``m`` replaced members, shape ``(m + 1,)``.
 
     Raises:
         ParameterError: Records are both added and removed.
@@ -50,24 +52,25 @@ def batch_edit_probability(
 ) -> float:
     """Return the probability that one edit of many records changes some batch of a run (derived).
 
-    For sub-sample-GD it is the probability that the edit computes again, exactly: ``1 - (C(n - k, m) / C(n, m))^T``
-    where ``k`` records are removed. Arguments and errors are those of `replaced_members`; ``steps`` is ``T``.
+    For sub-sample-GD, it is exactly the probability that the edit causes a recomputation: ``1 - (C(n - k, m) / C(n,
+    m))^T`` if ``k`` records are removed. Arguments and errors are those of `replaced_members`; ``steps`` is ``T``.
     """
     require_count(least=0, steps=steps)
     _require_edit(n, batch_size, replaced, added, removed)
     changed, members = replaced + added + removed, n + added
     if batch_size > members - changed:
         return float(steps > 0)
-    # One record after the other is not in a batch: small probabilities keep their digits.
+    # The factors are for one record after another not in a batch, so small probabilities keep their digits.
     log_none = math.fsum(math.log1p(-batch_size / (members - number)) for number in range(changed))
     return -math.expm1(steps * log_none)
 
 
 def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD recomputes, on average, where records are deleted one after the other.
+    """Return the mean number of recomputations of sub-sample-GD if records are deleted one after another.
 
-    Appendix C.8 says that one edit for all of them gains a factor 2 at most. That compares two bounds for rare
-    recomputation: `batch_edit_probability` is at most 1, this grows with the number of records (derived).
+    Appendix C.8 says that one edit for all of them gains at most a factor of 2. This statement compares two bounds for
+    rare recomputation. `batch_edit_probability` is at most 1, whereas this number grows with the number of records
+    (derived).
 
     Raises:
         ParameterError: Too few records would be left for a batch.

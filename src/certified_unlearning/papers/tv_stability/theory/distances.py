@@ -1,4 +1,4 @@
-"""Bounds on total variation that proofs use: Pinsker's, Lemma 33's, those of groups of edits and of Proposition 5."""
+"""Bounds on total variation in the proofs: Pinsker's, Lemma 33's, and those of groups of edits and of Proposition 5."""
 
 import math
 
@@ -10,13 +10,13 @@ from certified_unlearning.errors import ParameterError
 
 
 def gaussian_tv_bound(gap: float) -> float:
-    """Return the bound ``gap / sqrt(2 pi)``, at most 1, of `gaussian_tv`."""
+    """Return the bound ``gap / sqrt(2 pi)``, at most 1, on `gaussian_tv`."""
     require_non_negative(gap=gap)
     return min(1.0, gap / math.sqrt(2 * math.pi))
 
 
 def gaussian_renyi(gap: float, alpha: float) -> float:
-    """Return the Rényi divergence of order ``alpha >= 1`` of two Gaussians of one covariance; KL at 1.
+    """Return the Rényi divergence of order ``alpha >= 1`` of two Gaussians with the same covariance; KL at order 1.
 
     Raises:
         ParameterError: ``gap`` is below 0, or ``alpha`` below 1.
@@ -35,7 +35,7 @@ def pinsker(divergence: float) -> float:
 def bretagnolle_huber(divergence: float) -> float:
     """Return Lemma 33's bound ``sqrt(1 - exp(-KL))`` on the total variation.
 
-    Lemma 33 takes the limit of Rényi divergences at order 1, which is the Kullback-Leibler divergence.
+    Lemma 33 uses the limit of Rényi divergences at order 1, which is the Kullback-Leibler divergence.
     """
     require_non_negative(divergence=divergence)
     return math.sqrt(-math.expm1(-divergence))
@@ -45,9 +45,10 @@ def group_stability(rho: float, *, replaced: int = 0, added: int = 0) -> float:
     """Return Remark 1: the total variation of outputs on data sets that differ in more than one record, at most 1.
 
     Args:
-        rho: Stability under adding or removing one record.
-        replaced: ``k_1``, records of the one that the other has not, each of which has another in its place.
-        added: ``k_2``, by how many records the other is larger. (Remark 5 swaps the two counts in print.)
+        rho: The stability under adding or removing one record.
+        replaced: The number ``k_1`` of records that are replaced by others in the second data set.
+        added: The number ``k_2`` of records by which the second data set is larger. (Remark 5 prints the two counts
+            swapped.)
 
     Raises:
         ParameterError: ``rho`` or a count is below 0.
@@ -58,18 +59,18 @@ def group_stability(rho: float, *, replaced: int = 0, added: int = 0) -> float:
 
 
 def last_iterate_tv(*, n: int, batch_size: int, steps: int, lipschitz: float, sigma: float) -> float:
-    """Return how far the last iterates of noisy SGD are apart in the example of Proposition 5, exactly (derived).
+    """Return the exact total variation of noisy SGD's last iterates in the example of Proposition 5 (derived).
 
-    All losses but one are 0, that one is linear with slope ``G`` or ``-G``: the example shows that the bound
-    ``8 sqrt(T) G / (n sigma)`` of Proposition 1 has the right order. The mean moves by ``2 i G / m`` where ``i``,
-    binomial, counts the batches with that record.
+    All losses except one are 0, and that one is linear with slope ``G`` or ``-G``. The example shows that the bound ``8
+    sqrt(T) G / (n sigma)`` of Proposition 1 has the right order. The mean moves by ``2 i G / m``, where the binomial
+    ``i`` counts the batches with that record.
 
     Args:
-        n: Number of records.
-        batch_size: ``m``.
-        steps: ``T``.
-        lipschitz: ``G``.
-        sigma: Noise of a step, its standard deviation per coordinate.
+        n: The number of records.
+        batch_size: The batch size ``m``.
+        steps: The number ``T`` of steps.
+        lipschitz: The slope ``G``.
+        sigma: The standard deviation of a step's noise in each coordinate.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps)

@@ -1,6 +1,6 @@
-"""Laws of small examples by enumeration, as fractions: batches, runs of batches, orders, before and after an edit.
+"""Enumerated distributions of small examples, as fractions: batches, runs and orders, before and after an edit.
 
-Records are numbered from 0. A deletion takes the last one, an insertion brings the next number.
+Records are numbered from 0. A deletion removes the last record, and an insertion adds the next number.
 """
 
 from collections import defaultdict
@@ -17,25 +17,28 @@ Insertion = Literal["replaced", "drawn again"]
 
 
 def uniform(outcomes: Iterable[Hashable]) -> Law:
-    """Return the uniform law on different outcomes."""
+    """Return the uniform distribution on distinct outcomes."""
     found = list(outcomes)
     return {each: Fraction(1, len(found)) for each in found}
 
 
 def subsets(members: Iterable[int], size: int) -> list[Batch]:
-    """Return all subsets of a size."""
+    """Return all subsets of a given size."""
     return [frozenset(each) for each in combinations(sorted(members), size)]
 
 
 def total_variation(first: Law, second: Law) -> Fraction:
-    """Return the total variation between two laws."""
+    """Return the total variation between two distributions."""
     both = first.keys() | second.keys()
     apart = [abs(first.get(each, Fraction(0)) - second.get(each, Fraction(0))) for each in both]
     return sum(apart, Fraction(0)) / 2
 
 
 def batch_after_insertion(n: int, batch_size: int, *, probability: Fraction) -> Law:
-    """Return the law of a batch that the next record joins with a probability, in a uniform member's place."""
+    """Return the distribution of a batch that the next record joins with a probability, replacing a member.
+
+    The replaced member is uniform.
+    """
     law: Law = defaultdict(Fraction)
     for batch in subsets(range(n), batch_size):
         law[batch] += (1 - probability) / comb(n, batch_size)
@@ -45,7 +48,7 @@ def batch_after_insertion(n: int, batch_size: int, *, probability: Fraction) -> 
 
 
 def batch_after_deletion(n: int, batch_size: int) -> Law:
-    """Return the law of a batch in which a uniform record outside takes the last one's place (Algorithm 10)."""
+    """Return the distribution of a batch in which a uniform outside record replaces the last record (Algorithm 10)."""
     law: Law = defaultdict(Fraction)
     for batch in subsets(range(n), batch_size):
         outside = set(range(n - 1)) - batch if n - 1 in batch else set()
@@ -57,15 +60,18 @@ def batch_after_deletion(n: int, batch_size: int) -> Law:
 
 
 def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) -> Law:
-    """Return the law of a batch after an edit that replaces the last records and adds more (Algorithm 24, case 1).
+    """Return the distribution of a batch after an edit that replaces the last records and adds more.
 
-    Those who leave for added records are drawn from the batch in which replacing records have taken their places.
+    This is case 1 of Algorithm 24.
+
+    The members that leave for added records are drawn from the batch in which the replacing records are already in
+    place.
 
     Args:
-        n: Records before.
-        batch_size: ``m``.
-        replaced: ``k_1``; ``n, n + 1, ...`` come in their places.
-        added: ``k_2``.
+        n: The number of records before the edit.
+        batch_size: The batch size ``m``.
+        replaced: The number ``k_1`` of replaced records; ``n, n + 1, ...`` take their places.
+        added: The number ``k_2`` of added records.
     """
     law: Law = defaultdict(Fraction)
     after = [*range(n - replaced), *range(n, n + replaced + added)]
@@ -83,7 +89,10 @@ def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) ->
 
 
 def batch_after_shrinking(n: int, batch_size: int, *, replaced: int, removed: int) -> Law:
-    """Return the law of a batch after an edit that replaces records and removes the last (Algorithm 24, case 2)."""
+    """Return the distribution of a batch after an edit that replaces records and removes the last ones.
+
+    This is case 2 of Algorithm 24.
+    """
     law: Law = defaultdict(Fraction)
     kept_below = n - replaced - removed
     after = frozenset([*range(kept_below), *range(n, n + replaced)])
@@ -98,20 +107,20 @@ def batch_after_shrinking(n: int, batch_size: int, *, replaced: int, removed: in
 
 
 def run_law(n: int, batch_size: int, steps: int) -> Law:
-    """Return the law of all batches of a run of sub-sample-GD; its models are a function of them."""
+    """Return the distribution of all batches of a run of sub-sample-GD, which determine its models."""
     return uniform(product(subsets(range(n), batch_size), repeat=steps))
 
 
 def edited_run_law(
     n: int, batch_size: int, steps: int, edit: Edit, *, insertion: Insertion = "replaced"
 ) -> tuple[Law, Fraction]:
-    """Return the law of all batches after an edit of sub-sample-GD, and the probability that it computes again.
+    """Return the distribution of all batches after an edit of sub-sample-GD, and the probability of a recomputation.
 
     Args:
-        n: Records before.
-        batch_size: ``m``.
-        steps: ``T``.
-        edit: Algorithm 20's deletion or insertion.
+        n: The number of records before the edit.
+        batch_size: The batch size ``m``.
+        steps: The number ``T`` of steps.
+        edit: Whether the edit is Algorithm 20's deletion or insertion.
         insertion: Whether the batch that a new record joins keeps its other members, or is drawn again from all
             records.
     """
@@ -131,7 +140,7 @@ def edited_run_law(
 def _starts(
     run: tuple[Batch, ...], n: int, edit: Edit, insertion: Insertion, after: list[Batch]
 ) -> Iterator[tuple[int, tuple[Batch, ...], Fraction]]:
-    """Return from which iteration a run goes on with fresh batches, the batches before, and with which probability."""
+    """Yield the iteration from which a run continues with fresh batches, the batches before, and the probability."""
     if edit == "delete":
         first = next((t for t, batch in enumerate(run) if n - 1 in batch), len(run))
         yield first, run[:first], Fraction(1)
@@ -149,7 +158,7 @@ def _starts(
 
 
 def order_after_deletion(n: int) -> Law:
-    """Return the law of a uniform order in which the last record takes the place of a deleted one (Lemma 35)."""
+    """Return the distribution of a uniform order in which the last record replaces a deleted one (Lemma 35)."""
     law: Law = defaultdict(Fraction)
     for order in permutations(range(n)):
         place = order.index(n - 1)
@@ -159,11 +168,13 @@ def order_after_deletion(n: int) -> Law:
 
 
 def order_after_insertion(n: int, *, end_included: bool) -> Law:
-    """Return the law of a uniform order in which a new record takes a uniform place, whose owner goes to the end.
+    """Return the distribution of a uniform order in which a new record takes a uniform place.
+
+    The record at this place moves to the end.
 
     Args:
-        n: Records before.
-        end_included: Whether the new end is one of the places; section D.6.2 chooses among the existing ones.
+        n: The number of records before the edit.
+        end_included: Whether the new end is one of the places; Section D.6.2 chooses among the existing ones.
     """
     law: Law = defaultdict(Fraction)
     places = n + 1 if end_included else n

@@ -1,4 +1,4 @@
-"""Rates, bounds and printed forms of chapter 4, which claims compare; constants and logarithms are dropped in rates."""
+"""Rates, bounds and printed forms of chapter 4, for comparison in claims; rates have no constants and logarithms."""
 
 import math
 from dataclasses import replace
@@ -19,9 +19,9 @@ from certified_unlearning.papers.tv_stability.theory.stability import AMPLIFIABL
 
 
 def proposition_1_steps(problem: ConvexProblem, *, batch_size: float, printed: bool = False) -> float:
-    """Return the least ``T`` for which amplification by sub-sampling holds as Propositions 1 and 7 use it.
+    """Return the smallest ``T`` for which amplification by sub-sampling holds as Propositions 1 and 7 use it.
 
-    ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; printed with 16.
+    It is ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; the printed form has 16 instead.
     """
     require_positive(batch_size=batch_size)
     return (problem.stable_records / batch_size) ** 2 / (16 if printed else 8 * AMPLIFIABLE)
@@ -30,7 +30,7 @@ def proposition_1_steps(problem: ConvexProblem, *, batch_size: float, printed: b
 def proof_step_size(
     problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
 ) -> float:
-    """Return `noisy_step_size` with the proofs' ``sqrt(2 G^2 / m + sigma^2 d)`` for the spread of a noisy gradient."""
+    """Return `noisy_step_size` with the proofs' spread of a noisy gradient, ``sqrt(2 G^2 / m + sigma^2 d)``."""
     require_positive(steps=steps, batch_size=batch_size)
     spread = math.sqrt(2 * problem.lipschitz**2 / batch_size + sigma**2 * problem.dimension)
     return step_size_of_spread(problem, spread=spread, steps=steps, accelerated=accelerated)
@@ -39,14 +39,14 @@ def proof_step_size(
 def printed_step_size(
     problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
 ) -> float:
-    """Return `noisy_step_size` as Propositions 1 and 7 print it, without ``sqrt(d)``; for comparison only."""
+    """Return `noisy_step_size` as Propositions 1 and 7 print it, without ``sqrt(d)``; only for comparison."""
     return noisy_step_size(
         replace(problem, dimension=1), steps=steps, batch_size=batch_size, sigma=sigma, accelerated=accelerated
     )
 
 
 def corollary_7_batches(problem: ConvexProblem) -> tuple[float, float]:
-    """Return the least batch size of Corollary 7 (accelerated noisy SGD), and the largest useful one (Remark 3)."""
+    """Return the smallest batch size of Corollary 7 (accelerated noisy SGD), and the largest useful one (Remark 3)."""
     stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
     least = min(problem.dimension / 16, (stable**3 * root / condition) ** 0.25 / 4)
     return least, math.sqrt(stable**3 / (problem.dimension**1.5 * condition))
@@ -55,7 +55,7 @@ def corollary_7_batches(problem: ConvexProblem) -> tuple[float, float]:
 def corollary_7(problem: ConvexProblem, *, batch_size: float) -> Parameters:
     """Return accelerated noisy SGD's parameters at its best rate, ``G D sqrt(d) / (rho n)``.
 
-    ``T = max((rho n)^2 / (m d), sqrt(H D rho n / (G sqrt(d))))``.
+    The number of steps is ``T = max((rho n)^2 / (m d), sqrt(H D rho n / (G sqrt(d))))``.
     """
     require_positive(batch_size=batch_size)
     stable = problem.stable_records
@@ -66,7 +66,7 @@ def corollary_7(problem: ConvexProblem, *, batch_size: float) -> Parameters:
 
 
 def corollary_8_batches(problem: ConvexProblem) -> tuple[float, float]:
-    """Return the least batch size of Corollary 8 (noisy SGD), and the largest useful one."""
+    """Return the smallest batch size of Corollary 8 (noisy SGD), and the largest useful one."""
     stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
     least = min(problem.dimension / 16, math.sqrt(stable * root / condition) / 4)
     return least, stable / (root * condition)
@@ -81,7 +81,7 @@ def corollary_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
 
 
 def theorem_22_risk(problem: ConvexProblem) -> float:
-    """Return Theorem 22's rate, the better one of its branches."""
+    """Return Theorem 22's rate, the smaller of its two branches."""
     return min(proposition_3(problem).excess_risk, theorem_22(problem).excess_risk)
 
 
@@ -96,15 +96,15 @@ def theorem_24_risk(problem: ConvexProblem) -> float:
 
 
 def theorem_48_risk(problem: ConvexProblem) -> float:
-    """Return the population risk's rate, ``G D / sqrt(n)`` and Theorem 23's."""
+    """Return the rate of the population risk, ``G D / sqrt(n)`` plus Theorem 23's rate."""
     return problem.lipschitz * problem.diameter / math.sqrt(problem.n) + theorem_23_risk(problem)
 
 
 def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
     """Return noisy SGD's ``T`` for the population risk.
 
-    ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. Printed are the roots in the first entry,
-    with which ``G D / sqrt(T)`` is not of the claimed rate.
+    The number of steps is ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. The printed first
+    entry has the roots, with which ``G D / sqrt(T)`` is not of the claimed rate.
     """
     least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
     return max(least if printed else least**2, problem.condition * least)

@@ -1,4 +1,4 @@
-"""Noise and rates of chapter 5 as printed, which claims compare; constants and logarithms are dropped in rates."""
+"""Printed noise and rates of chapter 5, for comparison in claims; rates have no constants and logarithms."""
 
 import math
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ def theorem_27_risk(problem: ConvexProblem) -> float:
 
 
 def theorem_27_printed_step_size(problem: ConvexProblem) -> float:
-    """Return Theorem 27's ``D d^(1/4) sqrt(ln n) / (G sqrt(n rho))``, for comparison: `balanced_step_size` is meant.
+    """Return Theorem 27's ``D d^(1/4) sqrt(ln n) / (G sqrt(n rho))``, for comparison with `balanced_step_size`.
 
-    ``d`` and ``rho`` stand the wrong way round: more noise must not ask for longer steps.
+    In the printed form, ``d`` and ``rho`` are exchanged: more noise must not require longer steps.
     """
     root = math.sqrt(math.log(problem.n) / problem.stable_records)
     return problem.diameter * math.sqrt(problem.root_dimension) * root / problem.lipschitz
@@ -45,12 +45,12 @@ class GeneralisedLinearProblem:
     """A generalised linear model: losses ``phi_y(<w, x>)``.
 
     Attributes:
-        n: Number of records.
-        lipschitz: ``G``, of ``phi_y``.
-        smoothness: ``H``, of ``phi_y``; 0 where only Lipschitz losses are asked about.
-        row_norm: ``|X|``, the largest norm of a row.
-        model_norm: ``|w*|``, of the best model: known, or guessed.
-        rho: Wanted stability.
+        n: The number of records.
+        lipschitz: The Lipschitz constant ``G`` of ``phi_y``.
+        smoothness: The smoothness ``H`` of ``phi_y``; 0 if only Lipschitz losses are used.
+        row_norm: The largest norm ``|X|`` of a row.
+        model_norm: The norm ``|w*|`` of the best model, known or guessed.
+        rho: The required stability.
     """
 
     n: int
@@ -68,12 +68,12 @@ class GeneralisedLinearProblem:
 
     @property
     def projected_smoothness(self) -> float:
-        """``4 H |X|^2``; Algorithm 14 prints ``2 H |X|^2``, its proof has this."""
+        """``4 H |X|^2``, as in the proof; Algorithm 14 prints ``2 H |X|^2``."""
         return 4 * self.smoothness * self.row_norm**2
 
 
 def theorem_28_risk(problem: GeneralisedLinearProblem) -> float:
-    """Return the rate of projection and Frank-Wolfe on smooth generalised linear models; it has no dimension in it."""
+    """Return the dimension-free rate of projection and Frank-Wolfe on smooth generalised linear models."""
     g, h, x, w = problem.lipschitz, problem.smoothness, problem.row_norm, problem.model_norm
     statistical = (g * x + h * x**2 * w) * w / math.sqrt(problem.n)
     noise = h ** (1 / 3) * g ** (2 / 3) * (w * x) ** (4 / 3) + h * x**2 * w**2
@@ -89,7 +89,7 @@ def theorem_29_dimension(problem: GeneralisedLinearProblem, *, printed: bool = F
 
 
 def theorem_29_errors(problem: GeneralisedLinearProblem, *, dimension: float) -> tuple[float, float]:
-    """Return what noise in so many dimensions costs, and what projecting to so many does: dual averaging."""
+    """Return the costs of noise in ``dimension`` dimensions and of projection to them, for dual averaging."""
     require_positive(dimension=dimension)
     scale = _scale(problem)
     return scale * math.sqrt(math.sqrt(dimension) / (problem.n * problem.rho)), scale / math.sqrt(dimension)

@@ -1,4 +1,4 @@
-"""Printed bounds: how stable noisy SGD, quantised SGD and linear queries are, and how often they recompute."""
+"""Printed bounds on the stability and the recomputation of noisy SGD, quantised SGD and linear queries."""
 
 import math
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ def noisy_stability(
 ) -> float:
     """Return Proposition 1's bound, at most 1, on the stability of noisy SGD under one edit.
 
-    Divergences of single steps, which batches amplify to ``32 alpha G^2 / (n sigma)^2``, add up to a Kullback-Leibler
-    divergence of ``64 T G^2 / (n sigma)^2``.
+    Batches amplify the divergences of single steps to ``32 alpha G^2 / (n sigma)^2``, and their sum is a
+    Kullback-Leibler divergence of ``64 T G^2 / (n sigma)^2``.
 
     Args:
-        n: Number of records.
-        batch_size: ``m``.
-        steps: ``T``.
-        sigma: Standard deviation of the noise of a step.
-        lipschitz: ``G``.
+        n: The number of records.
+        batch_size: The batch size ``m``.
+        steps: The number ``T`` of steps.
+        sigma: The standard deviation of a step's noise.
+        lipschitz: The Lipschitz constant ``G``.
         printed: Whether to return ``8 sqrt(T) G / (n sigma)``; Pinsker's inequality gives ``sqrt(32 T) G / (n sigma)``.
 
     Raises:
@@ -52,13 +52,13 @@ def noisy_stability(
 
 
 AMPLIFIABLE = 1.256
-"""What the divergence of a step may be, by the inequality that Proposition 1's proof uses."""
+"""The largest divergence of a step that the inequality in Proposition 1's proof allows."""
 
 
 def proposition_2(*, rho: float, steps: int, edits: int) -> float:
-    """Return Proposition 2's bound ``k rho sqrt(T) / 4``, at most 1, on computing again in any of ``k`` edits.
+    """Return Proposition 2's bound ``k rho sqrt(T) / 4``, at most 1, on a recomputation in any of ``k`` edits.
 
-    It holds at Proposition 1's ``sigma = 8 sqrt(T) G / (n rho)`` while at least ``n / 2`` records are left.
+    It holds at Proposition 1's ``sigma = 8 sqrt(T) G / (n rho)`` while at least ``n / 2`` records remain.
     """
     require_non_negative(rho=rho)
     require_count(least=1, steps=steps)
@@ -67,13 +67,14 @@ def proposition_2(*, rho: float, steps: int, edits: int) -> float:
 
 
 def recourse_bound(*, rho: float, edits: int, printed: bool = False) -> float:
-    """Return how often ``k`` edits cause a recomputation, on average at most: Proposition 6.
+    """Return the upper bound of Proposition 6 on the mean number of recomputations in ``k`` edits.
 
     Args:
-        rho: Probability that one edit causes a recomputation, at the data set's first size.
-        edits: ``k``, fixed before the run, in whatever order.
-        printed: The ``4 k rho`` of the proposition; otherwise ``2 k rho``, which exactness after every edit and the
-            linearity of expectations give while at least half of the records are left (derived).
+        rho: The probability that one edit causes a recomputation, at the original size of the data set.
+        edits: The number ``k`` of edits, fixed before the run, in any order.
+        printed: Whether to return the proposition's ``4 k rho``. Otherwise, the bound is ``2 k rho``, which follows
+            from exactness after every edit and the linearity of expectations while at least half of the records remain
+            (derived).
     """
     require_non_negative(rho=rho)
     require_count(least=0, edits=edits)
@@ -81,11 +82,11 @@ def recourse_bound(*, rho: float, edits: int, printed: bool = False) -> float:
 
 
 def quantiser_disagreement(differences: Sequence[float], *, resolution: float) -> float:
-    """Return the probability that a randomly shifted grid tells two fixed vectors apart: their TV, exactly (derived).
+    """Return the probability that a randomly shifted grid separates two fixed vectors: exactly their TV (derived).
 
     Args:
-        differences: Coordinates of their difference.
-        resolution: ``tau``, the grid's spacing.
+        differences: The coordinates of their difference.
+        resolution: The spacing ``tau`` of the grid.
     """
     require_positive(resolution=resolution)
     kept = 1 - np.abs(np.asarray(differences, dtype=float)) / resolution
@@ -104,9 +105,9 @@ def lemma_32(
 ) -> float:
     """Return Lemma 32's bound, at most 1, on the stability of quantised SGD under an edit of many records.
 
-    A step costs ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` records added; the
-    shorter ``4 G T d (k_1 + k_2) / (n tau)`` is above it. In practice it is above 1:
-    `batch_edits.batch_edit_probability` bounds the same and is at most 1.
+    A step costs ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` added records; the
+    shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice, it is above 1, whereas
+    `batch_edits.batch_edit_probability` bounds the same stability and is at most 1.
     """
     require_count(least=1, n=n, dimension=dimension)
     require_count(least=0, steps=steps, replaced=replaced, added=added)
@@ -119,12 +120,13 @@ def query_sigma(*, queries: int, rho: float, bound: float, n: int = 1, printed: 
     """Return the noise of linear queries that makes their answers ``rho``-stable under one edit.
 
     Args:
-        queries: ``T``.
-        rho: Wanted total variation.
-        bound: ``B``: of one record's part of the sum; where printed, of what replacing one moves the sum by.
-        n: Number of records; used where printed only.
-        printed: Theorem 51's ``8 B / (n rho)`` for means. It lacks the factor ``sqrt(T)``; do not use it. Otherwise
-            ``sqrt(T) B / (2 rho)`` for sums, by Pinsker's inequality (derived).
+        queries: The number ``T`` of queries.
+        rho: The required total variation.
+        bound: The bound ``B`` on one record's part of the sum; for ``printed``, on the movement of the sum by a
+            replaced record.
+        n: The number of records, which only ``printed`` uses.
+        printed: Whether to return Theorem 51's ``8 B / (n rho)`` for means. This noise lacks the factor ``sqrt(T)``; do
+            not use it. Otherwise, the noise is ``sqrt(T) B / (2 rho)`` for sums, by Pinsker's inequality (derived).
     """
     require_count(least=1, queries=queries, n=n)
     require_positive(rho=rho, bound=bound)

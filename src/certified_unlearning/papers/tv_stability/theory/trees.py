@@ -1,4 +1,4 @@
-"""Trees of prefix sums: which nodes an edit tests, and how often it is rejected on average over positions."""
+"""Trees of prefix sums: the nodes that an edit tests, and the mean probability over positions that it is rejected."""
 
 import math
 
@@ -15,8 +15,9 @@ def nodes_of_position(position: int, nodes: int) -> list[int]:
     """Return the nodes that sum a position, in the order in which they are tested; none if ``position > nodes``.
 
     Args:
-        position: ``j``, counted from 1.
-        nodes: The last node: after a deletion from ``n`` records, ``n - 1``; an insertion into ``n`` tests ``n``.
+        position: The position ``j``, counted from 1.
+        nodes: The last node: ``n - 1`` for a deletion from ``n`` records, and ``n`` for an insertion into ``n``
+            records.
     """
     require_count(least=1, position=position)
     require_count(least=0, nodes=nodes)
@@ -28,9 +29,9 @@ def nodes_of_position(position: int, nodes: int) -> list[int]:
 
 
 def tested_nodes(n: int) -> npt.NDArray[np.int64]:
-    """Return how many nodes a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
+    """Return the number of nodes that a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
 
-    An insertion into ``n - 1`` records tests as many, for its new position.
+    An insertion into ``n - 1`` records tests the same number for its new position.
     """
     require_count(least=1, n=n)
     nodes = np.arange(1, n + 1, dtype=np.int64)
@@ -42,9 +43,9 @@ def tested_nodes(n: int) -> npt.NDArray[np.int64]:
 
 
 def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
-    """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`: no edit of up to ``n`` records costs more than ``rho``.
+    """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`, for which no edit of up to ``n`` records exceeds ``rho``.
 
-    It bounds the stability of the tree and the probability of a recomputation, whatever the record's position
+    It bounds the stability of the tree and the probability of a recomputation, whatever the record's position is
     (derived).
     """
     require_count(least=1, n=n)
@@ -53,15 +54,15 @@ def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
 
 
 def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return the probability that a deletion from ``n`` records in random order computes again.
+    """Return the probability that a deletion from ``n`` records in random order causes a recomputation.
 
-    Exact where the replacement moves every sum by ``sensitivity``, an upper bound where by that at most. An insertion
-    into ``n - 1`` records computes again with the same probability.
+    It is exact if the replacement moves every sum by ``sensitivity``, and an upper bound if it moves every sum by at
+    most that. An insertion into ``n - 1`` records causes a recomputation with the same probability.
 
     Args:
-        n: Number of records before the deletion.
-        sigma: Standard deviation of a node's noise, per coordinate.
-        sensitivity: ``B``.
+        n: The number of records before the deletion.
+        sigma: The standard deviation of a node's noise in each coordinate.
+        sensitivity: The sensitivity ``B``.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)
@@ -69,19 +70,20 @@ def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> f
 
 
 def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
-    """Return `mean_recompute_probability` where a node of height ``h`` is rejected with probability ``taus[h]``.
+    """Return `mean_recompute_probability` if a node of height ``h`` is rejected with probability ``taus[h]``.
 
-    Each power of 2 in ``n``'s binary form, from the highest, has a block of so many positions. All but the last
-    block pass the node that closes theirs. Sums of *rejected* shares keep small probabilities precise.
+    Each power of 2 in the binary form of ``n``, from the highest, has a block of that many positions. All positions
+    except those of the last block pass the node that closes their block. Sums of *rejected* shares keep small
+    probabilities precise.
 
     Args:
-        taus: Probabilities, one for each of the `heights` of ``n``.
-        n: Number of records before the deletion.
+        taus: The probabilities, one for each of the `heights` of ``n``.
+        n: The number of records before the deletion.
     """
     require_count(least=1, n=n)
     if len(taus) < heights(n):
         raise ParameterError(f"taus must hold one probability for each of {heights(n)} heights, got {len(taus)}")
-    within = 0.0  # Mean probability that a block of 2^height positions rejects below its closing node.
+    within = 0.0  # The mean probability that a block of 2^height positions rejects below its closing node.
     rejected = 0.0
     lowest = (n & -n).bit_length() - 1
     for height in range(heights(n)):
@@ -96,8 +98,8 @@ def prefix_noise(length: int, sigmas: list[float]) -> float:
     """Return the standard deviation, per coordinate, of the noise in the sum of positions 1 to ``length``.
 
     Args:
-        length: ``t``.
-        sigmas: Noise of a node by height, leaves first.
+        length: The length ``t``.
+        sigmas: The noise of a node by height, leaves first.
     """
     require_count(least=0, length=length)
     if len(sigmas) < length.bit_length():
