@@ -82,7 +82,7 @@ class OwnEstimator:
 
     Attributes:
         estimator: The estimator. Every run uses a clone of it.
-        request_size: Number of records that one request removes; None for all of them.
+        request_size: Number of records that one request removes; None if one request removes all records.
     """
 
     estimator: Any
