@@ -26,8 +26,9 @@ Guess = Callable[[Published, Known], Array]
 PATH = 8
 """Number of iterations before and after a solver's usual end that are compared with the published weights."""
 WINDOW = 6
-"""Number of steps of the path before and after the point nearest to the published weights. The guess ignores
-differences along these steps.
+"""Number of steps of the path before and after the point nearest to the published weights.
+
+The guess ignores differences along these steps.
 """
 UNKNOWN_NOISE = 1e-4
 """Assumed variance of the error of a solver without noise, as a share of the mean variance of the canaries' effects."""

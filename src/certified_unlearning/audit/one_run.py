@@ -224,7 +224,7 @@ def _known(
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
     """Return how members are drawn and named.
 
-    A stratum's share of the members is its share of the canaries.
+    A stratum (a class, or all canaries) has the same share of the members as of the canaries.
 
     Raises:
         ParameterError: More canaries are named than exist, or non-members are named although members are drawn by

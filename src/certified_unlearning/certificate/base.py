@@ -192,9 +192,7 @@ class Certificate(BaseModel):
         return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
-        """Return the guarantee for requests that depended on a model's output, as plain sentences; None if there is
-        none.
-        """
+        """Return the guarantee for requests that depended on a model's output, as sentences; None if there is none."""
         return None
 
     def with_earlier_versions(self) -> str:

@@ -353,7 +353,7 @@ class DescentLearner(LinearLearner):
         return self._published_state_plan(problem).sigma
 
     def _converging(self, sigma: float) -> "DescentLearner":
-        """Return the learner with enough learning steps for a small remaining distance, also compared with the noise."""
+        """Return the learner with enough learning steps for a remaining distance that is small, also for this noise."""
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)

@@ -36,7 +36,8 @@ class KMeans(Lloyd):
         Args:
             rows: Rows, including those of future records, shape ``(n, features)``, float64.
             centres: Initial centres, chosen without looking at the records, shape ``(clusters, features)``. None: the
-                first query counts all records as one cluster, and all centres are placed beside its mean.
+                first query counts all records as one cluster, and all centres are placed next to the mean of this
+                cluster.
             directions: Rows of norm 1, drawn without looking at the records, shape ``(steps, clusters, features)``. In
                 each step, the centre of an empty cluster is placed in the cluster's direction from another centre.
             sigma: Standard deviation of the noise on the answers.

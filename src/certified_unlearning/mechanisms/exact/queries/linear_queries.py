@@ -158,7 +158,7 @@ class LinearQueries:
         """Delete and insert records in all trials, and return the work. The state changes in place.
 
         Each sum is tested once, with the total change by all these records. This is exact, too, because two Gaussians
-        are coupled in the same way at any distance of their means.
+        are coupled in the same way, whatever the distance between their means.
 
         Raises:
             ParameterError: A deleted record is absent or named twice, an inserted record is present, or no record would
