@@ -241,8 +241,9 @@ def objective_of(model: Any) -> PublicObjective | None:
 def path_of(model: Any, known: Known) -> list[Array]:
     """Return the weights of a scikit-learn model after some iterations of its solver, before and after its usual end.
 
-    A solver stops before it reaches the minimum, at a larger distance than a canary moves the weights. The stopped
-    weights are nearest to those of the same solver, without canaries, after about as many iterations.
+    A solver stops before it reaches the minimum. The remaining distance is larger than the distance that a canary moves
+    the weights. The stopped weights are nearest to those that the same solver reaches without canaries after about as
+    many iterations.
 
     Args:
         model: A model that learned without canaries.

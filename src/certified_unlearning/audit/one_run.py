@@ -1,10 +1,11 @@
 """Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
-The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, its number of
-right guesses has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon, delta)-close to
-the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One run therefore
-gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a
-secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
+The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, the number of
+right guesses about it has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon,
+delta)-close to the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One
+run therefore gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes
+2022) with a secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski
+(2023).
 """
 
 from collections.abc import Callable

@@ -14,7 +14,7 @@ depends on the kind of certificate:
   chain. A lost release is a second branch that starts from the same state. No bound is known for it, so none is
   stated.
 - *Exact unlearning.* Certificates state nothing about several releases. Nothing changes, as long as the next removal
-  draws other random numbers than the lost one did (`ledger.methods.exact_steps`).
+  draws other random numbers than the lost removal did (`ledger.methods.exact_steps`).
 - *Answers of an ensemble.* Each answer equals the one without the removed records, whatever else was published.
 
 A backup of a secret state is an older copy of that state. If a guarantee fails once somebody sees this copy, the

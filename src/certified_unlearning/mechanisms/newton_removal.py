@@ -228,7 +228,7 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        # With passes, it is unknown how many records leave before the remaining gradient is evaluated again.
+        # With passes, no plan fixes how many records leave before the remaining gradient is evaluated again.
         share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
@@ -387,7 +387,7 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether a Hessian from float32 products can guide: it is positive definite, and takes half of the time."""
+        """Whether a Hessian from float32 products can guide fits: it is positive definite, and takes half the time."""
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 

@@ -128,7 +128,7 @@ class ExactDescent(Generic[SettingsT]):
         """Recompute all gradients of a trajectory.
 
         This needs ``T m`` gradients of records per trial. Unless `from_batches` is set, an edit updates a gradient by
-        its difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
+        the difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
         and rounding adds up. `refresh` removes both effects. It changes no iterate.
         """
         require_same_settings(state.settings, self.settings)
@@ -179,7 +179,7 @@ class ExactDescent(Generic[SettingsT]):
         settings = self.settings
         starts = torch.full((state.trials,), settings.steps, device=state.batches.device)
         rejected = torch.zeros_like(starts, dtype=torch.bool)
-        # The changes are sorted by trial. The rank of a change is its distance from its trial's first change.
+        # The changes are sorted by trial. The rank of a change is its distance from the first change of the trial.
         ranks = torch.arange(len(changes.trials), device=starts.device)
         ranks -= torch.searchsorted(changes.trials, changes.trials)
         for rank in range(int(ranks.max()) + 1 if len(ranks) else 0):

@@ -389,7 +389,7 @@ class NoisyLearner(LinearLearner):
         *,
         progress: Progress | None = None,
     ) -> Tensor:
-        """Carry out the last removal of ``history`` by continuing noisy descent on the data without its records.
+        """Carry out the last removal of ``history`` by continuing noisy descent without the removed records.
 
         Args:
             weights: Weights before the removal, shape ``(trials, d)``; they are not changed.
