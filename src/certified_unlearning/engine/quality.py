@@ -1,8 +1,9 @@
-"""Measures of the models of many trials on test records; some of them show what accuracy hides if a class is rare.
+"""Quality measures on test records, for the models of many trials.
 
-Balanced accuracy is the mean over classes of the share of a class's records that are classified correctly. AUC is the
-probability that a record of a class has a higher score than a record of another class; ties count half. With more than
-two classes, it is the mean of the AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
+Some of these measures show what accuracy hides if a class is rare. Balanced accuracy is the mean over classes of the
+share of a class's records that are classified correctly. AUC is the probability that a record of a class has a higher
+score than a record of another class; ties count half. With more than two classes, AUC is the mean, over classes, of the
+AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
 """
 
 import torch

@@ -231,7 +231,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Replace records in place by zeros or other records, and continue without them.
 
-        Copying all rows would take longer than everything else. If it is interrupted, the records are restored.
+        Copying all rows would take longer than everything else. If the removal is interrupted, the records are
+        restored.
 
         Args:
             gone: Positions of the records to remove.

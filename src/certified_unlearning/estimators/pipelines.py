@@ -28,8 +28,8 @@ class StepReport:
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
         transformer: Class of the step.
-        learned: ``nothing``; ``unchecked``, which means nothing if the condition in `said` is true; ``learned``, if the
-            step keeps something that depends on removed records; or ``unknown``.
+        learned: ``nothing``; ``unchecked``, which means ``nothing`` if the condition in `said` is true; ``learned``, if
+            the step keeps something that depends on removed records; or ``unknown``.
         said: What the step learned, in words that complete a sentence.
     """
 

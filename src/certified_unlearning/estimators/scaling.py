@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 COPIES = 2
 """Number of arrays that are in memory at once: the features, and the rows computed from them."""
 FITS = 0.25
-"""Largest share of the memory for rows of the width that an error message proposes."""
+"""Largest share of the memory that rows may take if they have the width that an error message proposes."""
 
 
 def dense(X: Any) -> NDArray[Any]:

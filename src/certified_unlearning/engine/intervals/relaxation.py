@@ -97,7 +97,7 @@ def _least(
     shift_sizes: Tensor | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of the functions of the last hidden layer's activations that have these coefficients."""
+    """Return lower bounds of the functions with these coefficients of the last hidden layer's activations."""
     magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)

@@ -29,9 +29,9 @@ class _DescentToDelete(DescentClassifier):
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
             compares with a model that is published, noised and continued at the same times; it says nothing about a
             model that is retrained and then noised once*. ``conditional`` is available only with published state, and
-            is its default. It covers any number of records, and compares with a model that is retrained and then noised
-            once. ``as published`` applies the published theorems, which are stated for adding or removing one record,
-            to the adjacency unchanged. It unlearns several records one after another.
+            is the default there. It covers any number of records, and compares with a model that is retrained and then
+            noised once. ``as published`` applies the published theorems unchanged to the adjacency, although they are
+            stated for adding or removing one record. It unlearns several records one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 

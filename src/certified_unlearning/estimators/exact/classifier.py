@@ -47,8 +47,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     equal. From the first step that fails the test, all steps are recomputed. After any stream of deletions and
     insertions, model and state together have the distribution of the same algorithm run from scratch on the present
     records. That run has the constants of the first `fit`: the regulariser's strength and the batch size do not change.
-    This needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen without looking
-    at the model, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
+    Exactness needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen without
+    looking at the model, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
 
     The guarantee covers deletions only. It does not protect the remaining records. `LangevinLogisticRegression` has an
     epsilon above 0. It suits models that are published and whose state is not kept.
@@ -65,7 +65,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         steps: Number of steps, ``T``. This and all parameters below stay fixed over all requests.
         batch_size: Number of records in a step, ``m``; it must always be smaller than the number of records. ``auto``:
             8, or a quarter of the records if that is fewer.
-        step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
+        step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, or 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise on a batch's mean gradient, in every coordinate, for noisy mechanisms.
             With more noise, fewer steps are recomputed.
         quantum: Spacing of the grid of ``quantized-sgd``.

@@ -22,14 +22,14 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     """Logistic regression that unlearns; with two classes, in a time that does not grow with ``n``.
 
     It keeps the minimiser secret, and publishes it with Gaussian noise. A removal takes one Newton step, which reads
-    only the removed records. It also bounds the distance of the result from an exact refit on the remaining records.
-    When the bound reaches its budget, the data are read again. With three classes or more, and with more than 5000
-    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
-    contains nothing of the removed ones. It takes as long as `fit`. With many records or wide rows, passes over the
-    rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d (8 + d /
-    20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove all
-    traces of removed records from the secret state. A reading does. It happens after ``records_between_reads`` removed
-    records, which is usually one in ten or more.
+    only the removed records. The step also bounds the distance of the result from an exact refit on the remaining
+    records. When the bound reaches its budget, the data are read again. With three classes or more, and with more than
+    5000 features, every removal reads the data. A reading learns anew from the remaining records, so the secret state
+    then contains nothing of the removed ones. A reading takes as long as `fit`. With many records or wide rows, passes
+    over the rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d
+    (8 + d / 20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove
+    all traces of removed records from the secret state. A reading does. It happens after ``records_between_reads``
+    records were removed, usually one in ten or more.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
     weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is
@@ -55,9 +55,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     Args:
         sigma: Standard deviation of the noise on the published weights (with an intercept, on scikit-learn's weights
             times ``sqrt(2)``). With more noise, more records can be removed before the data are read again.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no
-            effect if every request learns anew.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has
+            no effect if every request learns anew.
         strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data. The time of a
             reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, which the
             certificate then states.

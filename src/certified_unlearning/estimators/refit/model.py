@@ -49,8 +49,8 @@ class RefitModel(LinearModel):
         delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: the number is planned. It has no effect if every request learns anew.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: the number is planned. It has no effect if every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -95,7 +95,7 @@ class RefitModel(LinearModel):
         Raises:
             DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
                 records. Or public rows have other columns than the records, or a class that no record has, or only one
-                of the two is sparse.
+                of ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would be lost in rounding, or float64 is not precise enough for the noise or the
                 regulariser.

@@ -20,9 +20,9 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     It keeps the minimiser secret, and publishes it with Gaussian noise. For a quadratic objective, a Newton step is
     exact. A removal subtracts the removed records from the Hessian, and solves for the new minimiser. The remaining
     gradient has only two causes, the solver's residual and rounding, and both are bounded. The data are read again in
-    one pass when a tenth of the records has been removed, or when that bound reaches its budget. With more than 5000
-    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
-    contains nothing of the removed ones.
+    one pass when a tenth of the records has been removed, or when the bound on the remaining gradient reaches its
+    budget. With more than 5000 features, every removal reads the data. A reading learns anew from the remaining
+    records, so the secret state then contains nothing of the removed ones.
 
     Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features, every removal reads
     them.
@@ -45,8 +45,8 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     Args:
         sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]; with an intercept, it
             applies to the weights times ``sqrt(2)``.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
 
     See Also:
         `CertifiedLogisticRegression`: The same for classes.
