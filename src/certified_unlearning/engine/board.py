@@ -1,8 +1,8 @@
 """Memory shared by all processes of a run on one machine, which is faster than sending messages.
 
-A process polls to wait for the others. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms with two
-processes (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process holds a lock
-that is released when the process ends, so the other processes see whether it is alive.
+A process polls to wait for the other processes. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms
+with two processes (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process holds
+a lock that is released when the process ends, so the other processes see whether it is alive.
 
 The memory is a file without a name. It vanishes when all processes that have it open have ended, however they end.
 Processes of another machine or user cannot open it.

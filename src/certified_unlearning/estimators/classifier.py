@@ -161,8 +161,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return the standard deviation of a plan's noise in the score of a row of norm 1, and the plan's strong
-        convexity."""
+        """Return, for a plan, the standard deviation of the noise in the score of a row of norm 1, and ``m``."""
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:

@@ -292,7 +292,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def _warn_if_a_column_drowns(self, features: Array) -> None:
         """Warn the caller of `fit` if one column contributes nearly all of a row's squared norm.
 
-        This is computed from at most 2,500 records, which are the same ones every time.
+        The share is computed from at most 2,500 records, which are the same ones every time.
 
         Args:
             features: Features after all checks.

@@ -184,7 +184,7 @@ def _slack(
 ) -> Tensor:
     """Return a bound on rounding errors.
 
-    They occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
+    These errors occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
     """
     shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):

@@ -167,8 +167,7 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return matrices that map pairs to classes: the class whose logit a pair adds, and the class whose logit it
-    subtracts.
+    """Return matrices that map pairs to classes: to those whose logit is added, and to those whose logit is subtracted.
 
     A pair's difference is a term of its first class, and its negative is a term of its second class.
     """

@@ -83,7 +83,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         random_state: None: random numbers come from the operating system, and their seeds are overwritten. A number
             makes results repeatable, but it is a secret: anybody who has it and the records can compute the state. Two
             models that were fitted with the same number have the same noise. The noise cancels in their difference,
-            which then shows the record in which their data differ. This does not require knowing the number.
+            which then shows the record in which their data differ, even to somebody who does not know the number.
 
     Attributes:
         cluster_centers_: Centres, shape ``(n_clusters, features)``, in the space of rows after ``feature_ranges``,

@@ -399,8 +399,7 @@ class CertifiedMLPClassifier(Classifier):
         return not lost <= {*store.labels[network.present(store).to(store.labels.device)].tolist()}
 
     def _certified(self, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """Return whether each label is certified for the removals so far and ``k`` more; always True without
-        removals."""
+        """Return whether each label is certified for the removals so far and ``k`` more; True without removals."""
         network = self._network
         needed = network.spent(self._store) + k
         if not needed:
@@ -427,8 +426,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return the members of an iterable as a list; for any other value, return a list with this value, for checks to
-    refuse."""
+    """Return the members of an iterable as a list, or any other value alone in a list, for checks to refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

@@ -211,8 +211,7 @@ class TrainedNetwork:
         )
 
     def _smallest_that_may_be_emptied(self, store: RecordStore) -> float:
-        """Return the number of records left in the smallest batch without public records; infinity if all have public
-        records."""
+        """Return how many records are left in the smallest batch without public ones; infinity if there is no such."""
         left = self.present(store)[self.places].sum(dim=1)
         public = _is_public(self.places, self.n, self.public_records)
         if public is not None:

@@ -45,9 +45,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     ``C``, except that the intercept is regularised, as in the solver ``liblinear``. As in scikit-learn, ``C = 1`` is a
     good first choice. With a smaller ``C``, more records can be removed before the data are read again.
 
-    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, they allow a
-    larger budget if there are far more of them than of records. With wide rows, or with three classes or more, they
-    change only the model.
+    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, public rows
+    allow a larger budget if there are far more of them than there are records. With wide rows, or with three classes or
+    more, they change only the model.
 
     A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
@@ -65,7 +65,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             records, and allows more removals before the data are read again. None: it does with up to 1000 features.
         strategy: How three or more classes are learned: by ``"softmax"`` regression, or by ``"one-vs-rest"``, which is
             each class's logistic regression against all others, as in scikit-learn's
-            ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both are the same.
+            ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both strategies are the same.
 
     See Also:
         `CertifiedRidge`: The same for regression.

@@ -74,11 +74,11 @@ class RefitModel(LinearModel):
         There is no ``sample_weight``, because an individual weight would change how much a record can move the model.
 
         Public rows are part of the objective, like records, but are never removed: no request can name them, and the
-        certificate compares with a refit that includes the same public rows. ``n`` always counts both, so ``C`` and
-        ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled by the parameters,
-        like records. They change neither the scaling nor the list of classes. Public rows may curve the objective in
-        every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in the
-        certificate), and more records can be removed before the data are read again.
+        certificate compares with a refit that includes the same public rows. ``n`` always counts records and public
+        rows, so ``C`` and ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled
+        by the parameters, like records. They change neither the scaling nor the list of classes. Public rows may curve
+        the objective in every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in
+        the certificate), and more records can be removed before the data are read again.
 
         Args:
             X: Features of records, shape ``(records, features)``: an array, a data frame, or a sparse matrix. Rows must

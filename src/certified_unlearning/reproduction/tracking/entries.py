@@ -123,7 +123,7 @@ class Entry:
 class _Shared:
     """What the runs of an experiment share.
 
-    ``mechanisms`` are in the experiment's order, and ``ended`` is by their names.
+    ``mechanisms`` are in the experiment's order, and their names are the keys of ``ended``.
     """
 
     plan: ExperimentPlan
