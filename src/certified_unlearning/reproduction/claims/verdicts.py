@@ -274,7 +274,7 @@ class _Shown:
 def as_table(verdicts: Sequence[Verdict]) -> RenderableType:
     """Return a table for the terminal, or plain lines if it has fewer than `NARROWEST_TABLE` columns.
 
-    Both can be read without colours.
+    Both forms can be read without colours.
     """
     return _Shown(verdicts)
 
