@@ -1,4 +1,4 @@
-"""Memory shared by all processes of a run on one machine, which is faster than sending messages.
+"""Memory shared by all processes of a run on one machine; using it is faster than sending messages.
 
 A process polls to wait for the other processes. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms
 with two processes (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process holds

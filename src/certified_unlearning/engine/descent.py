@@ -46,7 +46,7 @@ class CyclicObjective(Objective, Protocol):
         """Make step number ``step`` of the cycle, counted from 0, the next step."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Apply the first few of the given noisy steps of one trial, and return how many, which may be 0."""
+        """Apply the first few of the given noisy steps of one trial, and return how many, possibly 0."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from torch import Tensor
 
 MEASURES = ("accuracy", "balanced_accuracy", "auc", "log_loss")
 SCORES_AT_ONCE = 1 << 24
-"""Approximate number of scores that are in memory at once, which is 128 MB in float64."""
+"""Approximate number of scores that are in memory at once; in float64, they take 128 MB."""
 
 
 def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -> Tensor:

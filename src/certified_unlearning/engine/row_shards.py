@@ -65,7 +65,7 @@ class RowShards:
         return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
 
     def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor, scratch: Scratch) -> Tensor:
-        """Return the sum of all blocks' gradients, whose bits do not depend on the number of processes.
+        """Return the sum of all blocks' gradients; the sum's bits do not depend on the number of processes.
 
         Args:
             blocks: Number of blocks, a power of two.

@@ -62,9 +62,9 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm`` if it is
             given. Use what is known about such data in general, *not* the smallest and largest values of these records.
             Those values would reveal something about removed records, contrary to what the certificate states.
-        data_norm: Public bound on the norm of a row, which must not be computed from the data either. Rows of a larger
-            norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to the rows
-            after that mapping. It cannot be combined with ``normalize``.
+        data_norm: Public bound on the norm of a row. The bound must not be computed from the data either. Rows of a
+            larger norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to
+            the rows after that mapping. It cannot be combined with ``normalize``.
         random_state: None: noise comes from the operating system's random numbers, and its seed is not stored. A number
             makes results repeatable, but it is a secret: anybody who knows it, or tries all 2^32 numbers, can subtract
             the noise. Two models that were fitted with the same number have the same noise. The noise cancels in their

@@ -119,7 +119,7 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
             series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
 
     Returns:
-        A report on every earlier step, which prints as text.
+        A report, which prints as text, on every earlier step.
 
     Raises:
         ParameterError: The last step cannot unlearn, or it refuses the request, or another step adds or drops records.

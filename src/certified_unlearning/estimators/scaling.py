@@ -42,7 +42,7 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 class PublicScaling:
-    """A map from records to rows of norm at most 1, which depends only on public numbers.
+    """A map from records to rows of norm at most 1; the map depends only on public numbers.
 
     Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then there are three cases. With
     ``normalize``, rows are divided by their own norm. With ``data_norm``, longer rows are scaled down to it, and then

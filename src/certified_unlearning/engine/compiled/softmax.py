@@ -41,7 +41,7 @@ def softmax_gradient(
         rows: Rows, shape ``(n, d)``; `takes` must accept them.
         labels: Labels from 0 to ``classes - 1``, also for rows of zeros; shape ``(n,)``.
         weights: Weights, shape ``(classes, d)``.
-        block: Number of rows in a block, which are added one after another.
+        block: Number of rows in a block; the rows of a block are added one after another.
         class_weights: One class weight per class; None if all are 1.
 
     Raises:

@@ -22,7 +22,7 @@ from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
 
 POSITIONS_AT_ONCE = 1 << 10
-"""Number of positions whose nodes are listed together; the lists need some hundred kilobytes."""
+"""Number of positions whose nodes are listed together; the lists need a few hundred kilobytes."""
 
 
 class PrefixMethod(Protocol):

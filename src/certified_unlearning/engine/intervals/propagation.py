@@ -146,7 +146,7 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of all `losses.pairs_of` logits, which have the same activations.
+    """Return bounds of the differences of all `losses.pairs_of` logits; both logits have the same activations.
 
     The bounds also hold for logits in floats, each rounded separately. They are never wider than the differences of the
     bounds of single logits.

@@ -98,7 +98,7 @@ class _DescentToDelete(DescentClassifier):
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps the weights without noise, which must stay secret in memory and in saved files.
+    """Descent-to-Delete that keeps noiseless weights, which must stay secret in memory and in saved files.
 
     It is logistic regression by gradient descent without noise. Noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.

@@ -254,7 +254,7 @@ class CertifiedMLPClassifier(Classifier):
         poisoning.
 
         Args:
-            X: Features, shape ``(records, features)``, which are not poisoned.
+            X: Features, which are not poisoned, shape ``(records, features)``.
             moved: Number of records of every batch whose inputs are moved, public rows included.
             by: Largest change of each input number as the network sees it: after scaling by ``feature_ranges``,
                 ``data_norm`` or ``normalize``.

@@ -32,7 +32,7 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
     and mapped to [-1, 1], so the loss at 0 is at most 1/2. The strong convexity is ``m = alpha / n``, or half of that
-    with an intercept. Weights then have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0`` (linear
+    with an intercept. Weights then have norm at most ``1 / sqrt(m)``, and this bound is public. ``alpha = 0`` (linear
     regression) is refused: without strong convexity, one record may have moved the weights so far that no amount of
     noise hides it.
 

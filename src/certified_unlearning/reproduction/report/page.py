@@ -26,7 +26,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 
 
 def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: Path) -> None:
-    """Write one HTML page about the presets' results, which needs no other file and no network.
+    """Write one HTML page about the presets' results; the page needs no other file and no network.
 
     Equal results give equal pages.
 
