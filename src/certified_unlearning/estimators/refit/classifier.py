@@ -106,7 +106,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
         return self.strategy == "one-vs-rest"
 
     def _log_weights(self, scores: Array) -> Array:
-        # As in scikit-learn's OneVsRestClassifier, each class's probability against the rest is divided by their sum.
+        # As in scikit-learn's OneVsRestClassifier, each class's probability against the rest is divided by the sum of
+        # these probabilities.
         return log_expit(scores) if self._is_one_vs_rest else scores
 
     def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:

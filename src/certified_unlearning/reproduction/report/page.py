@@ -96,7 +96,7 @@ _LINE = 90
 
 
 def _opening(text: str, title: str) -> tuple[str, str]:
-    """Return the first sentences of a caption, as many as fit in four lines together with its title, and the rest.
+    """Return a caption in two parts: as many sentences as fit in four lines together with the title, and the rest.
 
     The first sentence is always included as a whole.
     """
