@@ -69,8 +69,8 @@ AUDIT = Experiment(
         "by a line that contains the true mu. Diamonds are computed for these records; crosses are estimates, not "
         "bounds. An audit that finds nothing proves nothing. The figure depends on no data set of the preset.",
         "Left: after the removal, exact and certified systems are at 0; practices without a certificate are far to "
-        "the right if they do nothing, take a few steps, or start warm on many records. Right: Langevin unlearning of ridge "
-        "regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
+        "the right if they do nothing, take a few steps, or start warm on many records. Right: Langevin unlearning of "
+        "ridge regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
         "nothing.",
     ),
 )
