@@ -39,7 +39,8 @@ class Audit:
         stated: The value that the mechanism without a fault states.
         shown: A lower bound on the true value, which is wrong with probability ``false_alarm``; exact if nothing was
             sampled.
-        exact: The exact value for these two data sets, if outputs are Gaussian and their distribution was confirmed.
+        exact: The exact value for the audit's two data sets, if outputs are Gaussian and their distribution was
+            confirmed.
         false_alarm: The probability that the audit of a true statement says ``caught``; 0 if nothing was sampled.
         caught: Whether the shown value exceeds the stated one.
     """

@@ -159,7 +159,7 @@ def at_zero(instance: SignInstance) -> Tensor:
 
 
 def without_noise(records: BoundedRecords, trials: int, *, steps: int, radius: float, step_size: float) -> Tensor:
-    """Return the mean iterate of this descent without noise."""
+    """Return the mean iterate of noisy descent if the noise is left out."""
     weights = records.rows.new_zeros(trials, records.features)
     total = torch.zeros_like(weights)
     for _ in range(steps - 1):

@@ -95,7 +95,7 @@ def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> 
 
     The noise is that of Proposition 1.
 
-    Proposition 1 bounds it by 8 from above, and Proposition 5 bounds it by some constant from below.
+    Proposition 1 bounds the quotient by 8 from above, and Proposition 5 bounds it by some constant from below.
     """
     sigma = erm.stable_sigma(_problem(rho=rho, n=n), steps=steps)
     batch_size = round(batch_share * n)
@@ -143,7 +143,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 def extrapolation(*, step: int, printed: bool) -> float:
     """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's, which is ``(1 - t) / (t + 2)``.
 
-    The printed one is ``beta_(t + 1) (1 - 1 / beta_t)``, and the meant one is ``(1 - beta_t) / beta_(t + 1)``.
+    The text prints ``beta_(t + 1) (1 - 1 / beta_t)`` for ``alpha_t``, and means ``(1 - beta_t) / beta_(t + 1)``.
     """
     settings = NoisySgd(steps=step, batch_size=1, step_size=1.0, sigma=1.0, accelerated=True)
     state = Trajectory.start(settings, Alive(torch.arange(2)), 1, 1, torch.device("cpu"))

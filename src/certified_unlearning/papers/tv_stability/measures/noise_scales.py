@@ -48,7 +48,7 @@ class _EachItsNoise(NoisySgd):
 
 @measure
 def change_over_scales() -> list[Quantity]:
-    """Return the rise of the recomputation probability of a deletion from one part of the scales to the next.
+    """Return how much a deletion's recomputation probability rises between each part of the scales and the next.
 
     Scales without noise are left out, so that all parts have the same size. The probability is the mean over runs and
     over deleted records.

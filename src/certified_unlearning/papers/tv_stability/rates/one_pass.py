@@ -110,8 +110,8 @@ def projected_frank_wolfe(
 
     Each trial has its own projection.
 
-    The number of columns is that of the theorem without its constant and logarithm; all but a few rows are at most
-    twice as long.
+    The number of columns is that of the theorem without its constant and logarithm; the projection makes all but a few
+    rows at most twice as long.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)
@@ -195,7 +195,7 @@ def _run(
     key: tuple[str | int, ...],
     apart: int = 0,
 ) -> Passed:
-    """Learn from records that every trial draws anew; ``apart`` is the offset between two trials' records."""
+    """Learn from records that every trial draws anew; ``apart`` is the offset between the records of two trials."""
     draws = Draws.at(*key, "pass")
     orders = torch.searchsorted(instance.law.cumsum(0), draws.uniform(trials, n)).clamp(max=len(instance.law) - 1)
     orders += apart * torch.arange(trials)[:, None]
