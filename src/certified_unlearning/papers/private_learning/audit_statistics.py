@@ -20,7 +20,7 @@ FALSE_ALARM = 1e-6
 LIKELY = 0.05
 """The delta at which mechanisms with sampling are audited, large enough to be measured with this number of runs."""
 EXACTLY = 1e-9
-"""The relative difference from which on an enumerated or exact number counts as larger."""
+"""The relative difference above which an enumerated or exact number counts as larger."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 

@@ -175,9 +175,9 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     without = replace(line, relation="add-remove")
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "gap": 1.0, "steps": 2, "batch": 25}
     spider = SampledSpider.plan(line, **asked)
-    # Up to a percent, half of the noise is the noise for add-remove: c = 1.61 instead of 3.21.
+    # To within a percent, half of the noise is what add-remove needs: c = 1.61 instead of 3.21.
     halved = replace(spider, sigma_gradient=spider.sigma_gradient / 2, sigma_difference=spider.sigma_difference / 2)
-    # In terms of mu: the largest mu that all its Gaussian releases together may show.
+    # The largest mu that all Gaussian releases of the plan may show together.
     stated = mu_from_epsilon(epsilon, DELTA)
     some = {"runs": runs, "seed": seed}
     found = [

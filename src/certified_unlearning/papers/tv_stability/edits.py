@@ -100,7 +100,7 @@ def _task(sweep: Edits) -> _Task:
 
 
 def _of_sigma(sweep: Edits, task: _Task, sigma: float) -> dict[str, Any]:
-    # If rows are shorter by a factor, their gradients are shorter by it, and the models are longer.
+    # If rows are shorter by a factor, gradients are shorter, and models longer, by the same factor.
     settings = NoisySgd(
         steps=sweep.steps,
         batch_size=sweep.batch_size,

@@ -27,7 +27,7 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 SQUARED = ScalarLoss(name="squared")
 ABSOLUTE = ScalarLoss(name="absolute", width=0.002)
 NOISES = 4
-"""The number of noise draws for a trial of output perturbation, whose error is their mean."""
+"""The number of noise draws for a trial of output perturbation; the trial's error is the mean over them."""
 FRESH = 10_000
 """The number of fresh rows on which an excess risk without a formula is measured."""
 
@@ -82,7 +82,7 @@ def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
     for features in sweep.features:
         wide = StackedMoments.of(data, features=features)
         tables.append(_descended("X3", instance, wide, sweep))
-        # Noise in further columns meets no row, and no projection follows, so the active columns determine everything.
+        # Rows are 0 in further columns, and no projection follows noise, so the active columns determine everything.
         problem = LinearProblem(n=n, features=instance.features, row_norm=1.0, loss=SQUARED, radius=instance.radius)
         plan = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta)
         found, exact = perturbed(plan, data, (sweep.seed, "X3", features), noises=NOISES)

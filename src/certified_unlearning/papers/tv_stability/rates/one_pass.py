@@ -35,7 +35,7 @@ from certified_unlearning.papers.tv_stability.theory.single_pass import (
 from certified_unlearning.papers.tv_stability.theory.trees import calibrated_sigma
 
 BEYOND = 1.25
-"""The radius of the set of models divided by the norm of the best one."""
+"""The radius of the set of models divided by the norm of the best model."""
 LOGISTIC_SMOOTHNESS = 0.25
 
 
@@ -69,7 +69,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
-        before = position & (position - 1)  # The prefix before its last node.
+        before = position & (position - 1)  # The length of the prefix without its last node.
         own = noise[before & -before] + sigma * draws.normal(trials, learner.dimension)
         noise[position & -position] = own
         total += now
