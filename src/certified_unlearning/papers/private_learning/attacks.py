@@ -37,7 +37,7 @@ from certified_unlearning.mechanisms.private import (
 
 Array = npt.NDArray[np.float64]
 LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
-"""With a target of 1e6, the slope is -1 at all weights that occur. With a target of 0, the loss is half a square near 0."""
+"""With a target of 1e6, the slope is -1 at all weights that occur. With target 0, the loss is half a square near 0."""
 SQUARED = ScalarLoss(name="squared")
 SETTLED = 0.9
 """The share of the radius at which `gradients_in_the_ball` lets weights settle, so that projections are rare."""

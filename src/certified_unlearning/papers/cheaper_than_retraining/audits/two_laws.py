@@ -72,7 +72,7 @@ def opposed(n: int, *, along: float, label: float) -> Records:
 
     Args:
         n: The number of records.
-        along: The component of the removed row in the direction of the others.
+        along: The component of the removed row in the direction of the other rows.
         label: The label of the removed record; the others have label 1.
     """
     rows, labels = np.tile([0.0, 1.0], (n, 1)), np.ones(n)

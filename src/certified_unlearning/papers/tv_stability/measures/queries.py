@@ -1,4 +1,4 @@
-"""Measures of linear queries in use: federated averaging and Lloyd's k-means, before and after an edit."""
+"""Measures of linear queries that are run: federated averaging and Lloyd's k-means, before and after an edit."""
 
 import math
 from typing import Literal

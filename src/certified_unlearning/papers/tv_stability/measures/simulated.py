@@ -1,4 +1,4 @@
-"""Measures of the mechanisms in use: small problems with known distributions, many trials, and fixed seeds.
+"""Measures of mechanisms that are run: small problems with known distributions, many trials, and fixed seeds.
 
 Differences between observed and expected values are in standard errors.
 """
