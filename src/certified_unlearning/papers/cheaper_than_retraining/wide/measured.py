@@ -1,4 +1,4 @@
-"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and distances from the bounds.
+"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and quantities over their bounds.
 
 All models answer the same requests. After some of them, scikit-learn refits on the remaining records: from zero, from
 its old weights at its own tolerance, and from its old weights at a tolerance at which they move. The certificates are

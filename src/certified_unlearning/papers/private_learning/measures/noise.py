@@ -1,4 +1,4 @@
-"""Measures of printed and of necessary noise and sensitivities, on which a claim of privacy depends."""
+"""Measures of the noise and the sensitivities on which a claim of privacy depends: printed and necessary values."""
 
 import math
 from itertools import product

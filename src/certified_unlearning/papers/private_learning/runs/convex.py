@@ -134,7 +134,7 @@ def squared_records(instance: SignInstance, n: int, *where: int | str) -> Bounde
 def perturbed(
     plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...], *, noises: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return each trial's models, and its minimiser without noise, on the trial's records; shapes as for `with_noise`."""
+    """Return the models and the minimiser without noise of each trial, on its records; shapes as for `with_noise`."""
     exact = torch.cat([output_perturbation.minimiser(plan, records) for records in data])
     return with_noise(plan, exact, where, noises=noises), exact
 

@@ -213,7 +213,7 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound over Theorem 23's rate, or Theorem 23's rate over Theorem 22's; constants are 1."""
+    """Return Theorem 24's lower bound over Theorem 23's rate, or Theorem 23's over Theorem 22's; constants are 1."""
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
     above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
@@ -239,7 +239,7 @@ def rerun_share(*, steps: int, rejection: float) -> float:
 
 @measure
 def unstable_edits_without_noise(*, n: int, steps: int, batch_size: int, deletions: int, insertions: int) -> Quantity:
-    """Return the expected number of edits of a stream that cause a recomputation without noise, deletions first."""
+    """Return the expected number of recomputations in a stream without noise, in which deletions come first."""
     edits = [0] * deletions + [INSERTION] * insertions
     return Quantity(expected_without_noise(n, edits, steps, batch_size), f"n = {n}, m = {batch_size}, T = {steps}")
 
