@@ -1,8 +1,8 @@
 """Experiment X12: audits of every private mechanism, and of mechanisms with planted faults.
 
 An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
-(Clopper and Pearson). If the bound exceeds the statement, either the statement is false, or the audit is wrong, whose
-probability is at most the stated false-alarm rate. The threshold does not depend on the runs. Selections are enumerated
+(Clopper and Pearson). If the bound exceeds the statement, either the statement is false, or the audit is wrong, with a
+probability of at most the stated false-alarm rate. The threshold does not depend on the runs. Selections are enumerated
 instead of sampled. A Gaussian distribution is also compared with the exact one (Kolmogorov and Smirnov), so that a
 ``mu`` is known to the last digit.
 

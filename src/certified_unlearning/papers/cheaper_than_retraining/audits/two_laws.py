@@ -68,7 +68,7 @@ class Measured:
 
 
 def opposed(n: int, *, along: float, label: float) -> Records:
-    """Return identical records after a first one, which is removed; part of its gradient is orthogonal to the others'.
+    """Return identical records after a first, removed record, whose gradient is partly orthogonal to the others'.
 
     Args:
         n: The number of records.

@@ -104,7 +104,7 @@ def clipped_widths(
     bound: float,
     clipping: Literal["clamp", "ends by norm", "sound by norm"],
 ) -> list[Quantity]:
-    """Return the widths of a box of gradients after clipping; if a width is below 0, they form no interval."""
+    """Return the widths of a box of gradients after clipping; a width below 0 is that of no interval."""
     lower, upper = (torch.tensor([each], dtype=torch.float64) for each in (low, high))
     if clipping == "ends by norm":
         lower, upper = (each * min(1.0, bound / float(each.norm())) for each in (lower, upper))

@@ -151,7 +151,7 @@ def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[st
 
 @measure
 def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of boosted models whose excess risk exceeds four times one chunk's mean, with three errors."""
+    """Return the share of boosted models whose excess risk exceeds four times one chunk's mean, and its uncertainty."""
     boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
     share = float((boosted > 4 * chunk.mean()).mean())
     return Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))

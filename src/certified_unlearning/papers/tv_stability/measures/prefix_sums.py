@@ -191,7 +191,7 @@ def projected_curvature_over_stated(*, printed: bool) -> float:
 
 @sweep("T = {queries}")
 def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float:
-    """Return the movement of linear queries' answers divided by ``rho``, exact for model-independent queries.
+    """Return the movement of queries' answers at a noise, divided by ``rho``; exact for model-independent queries.
 
     The printed noise is Theorem 51's for means of ``n = 1000`` records, which a replacement moves by ``B / n``.
     Otherwise, the queries are sums, which a deletion moves by ``B``.

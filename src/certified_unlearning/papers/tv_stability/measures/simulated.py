@@ -86,7 +86,7 @@ def iterates_after_edit() -> float:
 
 @measure
 def followed_after_edit() -> float:
-    """Return the largest distance of new gradients plus old noise from the noisy gradients that were followed."""
+    """Return the largest distance of new gradients plus old noise from the noisy gradients that runs followed."""
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=100)

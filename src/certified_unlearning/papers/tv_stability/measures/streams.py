@@ -53,10 +53,10 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return the differences from a fresh run of the last model's mean, and of the share of last places.
+    """Return how much the last model's mean, and the share of last places, differ from those of a fresh run.
 
-    The differences are in standard errors, after each edit. After an insertion, the second one compares how often the
-    new record is last.
+    The differences are in standard errors, after each edit. The share of trials in which a new record is last is
+    compared after each insertion.
     """
     found = []
     for number, (records, tree) in enumerate(_states("random"), start=1):
