@@ -362,7 +362,7 @@ class LoadedEnsemble(LoadedModel):
 
 
 def load_model(path: str | Path) -> LoadedModel:
-    """Load the current version of a model, or a copy that `unlearn export` or `unlearn track` made of one.
+    """Load the current version of a model, or a copy of a version that `unlearn export` or `unlearn track` made.
 
     A copy does not show whether records were removed since it was made; `unlearn status` of the model directory does.
 

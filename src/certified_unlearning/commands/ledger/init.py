@@ -404,7 +404,7 @@ def _parsed(declared: dict[str, Any], where: str) -> "Table":
 
 
 def _refuse_date(value: object) -> None:
-    """Refuse the date that YAML reads from words that look like one."""
+    """Refuse a date, which YAML reads from words that look like a date."""
     raise ParameterError(f"the declaration has the {type(value).__name__} {value}; put quotes around it")
 
 

@@ -78,7 +78,8 @@ class PrivateCalibration:
     """The noise and steps that one method needs, and what they guarantee.
 
     Attributes:
-        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` all.
+        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` runs all
+            of them.
         relation: The relation that makes two data sets neighbours, for both epsilons.
         records: The number of deleted records that the model covers.
         epsilon: The epsilon for ``records`` deleted records together.
@@ -127,7 +128,7 @@ def run(flags: PrivateFlags, *, as_json: bool) -> None:
 
 
 def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
-    """Return a calibration of each method that covers deleted records without work, and why other methods are left out.
+    """Calibrate each method that covers deletions without further work; also return why other methods are left out.
 
     Raises:
         ParameterError: A flag is missing or invalid.

@@ -124,7 +124,7 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return the epsilon and delta of one record that suffice for all of them, for a method without a ``mu``."""
+    """Return the epsilon and delta of one record that suffice for all covered records, for a method without ``mu``."""
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

@@ -106,7 +106,7 @@ def _is_unfinished(place: Path, ledger: Ledger) -> bool:
 
 
 def _write_second_place_anew(ledger: Ledger) -> None:
-    """Rewrite the log in the second place if it still has the events of before the migration; overwrite the old text.
+    """Rewrite the log in the second place if it still has the events from before the migration; overwrite the old text.
 
     If the log was rewritten by an earlier migration, as after a restore of the directory, it is not changed.
     """

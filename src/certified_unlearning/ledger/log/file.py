@@ -95,7 +95,7 @@ def append(path: Path, size: int, rows: Sequence[Row]) -> None:
     """Append a line with events, durably, at the position ``size``. Bytes that followed this position are cut off.
 
     Raises:
-        StorageError: The log cannot be written; its end is where it was.
+        StorageError: The log cannot be written; it then ends where it ended before.
     """
     line = _line(rows)
     try:

@@ -152,7 +152,7 @@ class FederatedSteps(Method[FederatedPlan]):
         return plan.clients_of(torch.from_numpy(features), torch.from_numpy(labels), owners)
 
     def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
-        """Return the state, after a check that it belongs to these clients, and the seed of the next removal."""
+        """Return the state and the seed of the next removal, after a check that the state belongs to these clients."""
         tensors, seed = kept_in(secret)
         run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):

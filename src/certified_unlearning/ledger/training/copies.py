@@ -21,7 +21,7 @@ class Waiting(NamedTuple):
 
     Attributes:
         version: The number of the version that adds the rows.
-        after: The number of rows before them in the copy.
+        after: The number of rows of the copy before the waiting ones.
     """
 
     version: int
