@@ -40,7 +40,7 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and how all rows were read for it; this is None if the plan determines how."""
+    """A batch that was carried out, and how all rows were read for it; `reading` is None if the plan determines it."""
 
     batch: Batch
     reading: Reading | None

@@ -164,7 +164,7 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
         directory: The model directory.
         ledger: The ledger of the directory, with the appended events.
         before: The ledger's state before the events were appended.
-        own: The number of the ledger's events before others were appended.
+        own: The number of the ledger's events before the appended ones.
 
     Raises:
         LedgerError: The files belong neither to the last event nor to the last event of the backup.
