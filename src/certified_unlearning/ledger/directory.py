@@ -122,7 +122,7 @@ class ModelDirectory:
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:
-        """Return files to delete: temporary ones, and those of unfinished and earlier versions except certificates."""
+        """Return files to delete: temporary files, and files of unfinished or earlier versions except certificates."""
         version, known = state.current.version, {each.version for each in state.versions}
         # A planned version already uses its key, and the records that it adds are in no other file.
         kept = [self.digest_key(version)]

@@ -366,7 +366,7 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
     _require_vacant(path)
     directory = ModelDirectory(unfinished(path))
     try:
-        # Only its owner may read the directory, because it holds people's records.
+        # Only the owner may read the directory, because it holds people's records.
         directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.lock.touch()
         with directory.locked():

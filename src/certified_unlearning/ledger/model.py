@@ -76,7 +76,7 @@ class StoredModel(BaseModel):
 
 
 def with_intercept(rows: Any) -> Any:
-    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not. Their norm is at most 1 if that of ``x`` is."""
+    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not. Their norm is at most 1 if the norm of ``x`` is."""
     if not isinstance(rows, np.ndarray):
         from certified_unlearning.engine.objectives import sparse  # Not at the top: dense rows do without SciPy.
 
@@ -125,7 +125,7 @@ def write_version(
         arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
         content = safetensors.numpy.save(arrays, header)
         with atomic_path(directory.secret(version)) as temporary:
-            # Only its owner may read the secret, even if the directory is opened for others to read the weights.
+            # Only the owner may read the secret, even if the directory is opened for others to read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
         recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}

@@ -89,7 +89,8 @@ def request(
     Args:
         path: The model directory.
         identifiers: The people's identifiers, in any spelling that the table's rules treat as equal (7.0 is 7).
-        file: A CSV file with more identifiers, in its only column or in the column named like the data's identifier.
+        file: A CSV file with more identifiers, in its only column or in the column named like the data's identifier
+            column.
         one_spelling: Whether similar identifiers, which differ from the named ones in blanks, case or encoding, belong
             to other people. By default, a request that leaves out a similar identifier is refused.
         skip_unknown: Whether people without records, people whose removal was requested before, and repeated

@@ -154,7 +154,7 @@ class Version:
             return OF_LEDGERS["ensemble"]
         if self.delta == 0:
             return OF_LEDGERS["exact"]
-        # Noisy steps keep no secret. The first version of a refit mechanism keeps one, though it answers no request.
+        # Noisy steps keep no secret. The first version of a refit keeps a secret, though it answers no request.
         return OF_LEDGERS["steps" if self.secret_digest is None else "residual"]
 
     @property

@@ -72,7 +72,7 @@ class Ledger:
         """
         with connected(path, "mode=rwc") as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            # Pseudonyms are inserted all over their table. So 64 MB of it stay in memory; SQLite's default is 2 MB.
+            # Pseudonyms are inserted all over their table, so 64 MB of it stay in memory; SQLite's default is 2 MB.
             connection.execute("PRAGMA cache_size = -65536")
             ledger = cls(path, connection, key)
             connection.execute("BEGIN IMMEDIATE")
@@ -344,7 +344,8 @@ class Ledger:
         """Give all people pseudonyms, and write all tables in the present format, inside a transaction.
 
         Args:
-            earlier: Each event as it was before, so that its leaf in proofs and its former hash stay known.
+            earlier: Each event as it was before the migration, so that its leaf in proofs and its former hash stay
+                known.
         """
         key, names = self.key(), Pseudonyms(self.key)
         events = self._connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY sequence").fetchall()

@@ -204,7 +204,7 @@ def init(
 
 
 class InitCommand(TyperCommand):
-    """The command `init` with the options of all mechanisms. Its help shows only those of the chosen mechanism.
+    """The command `init` with the options of all mechanisms. Its help shows only options of the chosen one.
 
     It accepts all options, so that one which does not belong to the chosen mechanism is refused with a clear sentence.
     """

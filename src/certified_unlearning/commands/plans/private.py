@@ -92,8 +92,8 @@ class PrivateCalibration:
             perturbation.
         step_size: The step size of descent.
         strong_convexity: The strong convexity of output perturbation's objective.
-        cost: An upper bound on the mean loss on these records that privacy adds, if the analysis has such a bound. For
-            descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
+        cost: An upper bound on how much privacy adds to the mean loss on these records, if the analysis has such a
+            bound. For descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
         gradient: An upper bound on the root of the mean squared gradient on these records, if the analysis has one.
     """
 

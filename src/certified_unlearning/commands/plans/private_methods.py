@@ -54,7 +54,7 @@ class Method(NamedTuple):
     Attributes:
         name: The method's name in certificates.
         plan: A function that makes the method's plan.
-        optional: Whether the method is left out if it cannot be planned, while the others are shown.
+        optional: Whether the method is left out if it cannot be planned, while other methods are shown.
     """
 
     name: str

@@ -163,7 +163,7 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
 
 
 def _between(below: float, at: float) -> float:
-    """Return a number with few digits in (``below``, ``at``] and in (0, 1), near the middle of ``below`` and ``at``."""
+    """Return the number with the fewest digits near the middle of (``below``, ``at``], inside it and inside (0, 1)."""
     for digits in range(1, _MOST_DIGITS + 1):
         short = float(f"{(below + at) / 2:.{digits}g}")
         if below < short <= at and 0 < short < 1:

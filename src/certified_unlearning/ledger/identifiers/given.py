@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What a file of identifiers holds; attributes as of `Given`."""
+    """What a file of identifiers holds; attributes as in `Given`."""
 
     identifiers: list[str]
     likely_header: str | None
@@ -46,7 +46,7 @@ def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> 
 
     Args:
         identifiers: The identifiers in options.
-        file: A CSV file of one column, or with a column named like the data's identifier.
+        file: A CSV file of one column, or with a column named like the data's identifier column.
         column: The name of the data's identifier column.
 
     Raises:

@@ -135,7 +135,7 @@ def write_log(path: Path, rows: Iterable[Row]) -> None:
         StorageError: The log cannot be written.
     """
     with atomic_path(path) as temporary:
-        # Only its owner may read the log: it holds pseudonyms of people who asked, in old ledgers their identifiers.
+        # Only the owner may read the log: it holds pseudonyms of people who asked, in old ledgers their identifiers.
         temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.writelines(_line([row]) for row in rows)

@@ -119,7 +119,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
 
     def _standing(self, answered: Sequence[Answered]) -> ShardState:
-        """Return the state of the shards after batches.
+        """Return the state of the shards after these batches.
 
         Raises:
             DataError: A batch does not record the slices of all its records, or records impossible slices.

@@ -194,7 +194,7 @@ class ExactSteps(Method[ExactPlan]):
         return outcome_of(self._published(state), state.tensors(), self._plan.step_size)
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
-        """Return the published weights, one score after the other."""
+        """Return the published weights: all of one score, then all of the next."""
         model: NDArray[Any] = state.model()[0].numpy()
         return model.reshape(self._plan.features, -1).T.ravel()
 

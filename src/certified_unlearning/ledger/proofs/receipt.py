@@ -53,7 +53,7 @@ class Receipt:
 
     Attributes:
         head: The head of the log to which all proofs lead.
-        pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier one.
+        pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier log.
         events: The events of the request by kind: some of `STAGES`, or `ABSENT`.
         since: An earlier head, and the proof that the log begins with that head's log; None without such a proof.
         signed: The operator's signature of the head; None without a signature.
