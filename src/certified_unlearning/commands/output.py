@@ -26,7 +26,7 @@ def print_data(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Print in the block that something was done; if printing fails or is interrupted, the raised error reports it.
+    """Print in the block that work is done. If printing fails or is interrupted, the raised error reports the work.
 
     Args:
         done: The finished work, as a sentence without its full stop. It tells the user not to repeat the work.

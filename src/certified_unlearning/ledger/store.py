@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def names(self) -> Names:
-        """The form in which people are written. It is read each time, because a migration may change it meanwhile.
+        """The format in which the ledger names people. It is read each time, because a migration may change it.
 
         Raises:
             DataError: A later release wrote the ledger.

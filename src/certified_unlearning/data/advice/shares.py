@@ -40,8 +40,8 @@ class Shares:
     """A tally of shares over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column of each feature; the features of a one-hot column count together. A number of features means
-            that each is a separate unnamed column; there may be a million of these.
+        columns: The column of each feature; the features of a one-hot column count together. If a number of features is
+            given instead, each feature is a separate unnamed column; there may be a million of these.
     """
 
     def __init__(self, columns: Sequence[str] | int) -> None:
