@@ -43,7 +43,7 @@ class Batch:
         up_to: The sequence number of the last request of this batch.
         requests: The number of people who are removed; 0 if records are added while no request waits.
         records: The number of rows that are removed.
-        steps: The number of noisy steps that remove them, ``K``; 0 for a Newton step or a refit.
+        steps: The number of noisy steps that remove the rows, ``K``; 0 for a Newton step or a refit.
         training_digest: Keyed digest of the training copy without the removed rows and with the added ones.
         places: The mini-batches or slices of the removed rows, with the number of rows in each; None if there are none.
         addition: The records that are added at the end of the training copy; None if there are none.

@@ -32,7 +32,7 @@ class Migrated:
     Attributes:
         has_hidden: Whether this run replaced identifiers by pseudonyms; False if people had pseudonyms already.
         key_file: The new path of the key; None if no other place was requested.
-        old_key_file: Path of a remaining copy of the key, which its owner must delete; None if there is none.
+        old_key_file: Path of a remaining copy of the key, for the operator to delete; None if there is none.
         earlier_logs: Earlier second places of the log. The logs that are left there were not changed.
         head: The head of the log, which a migration does not change.
     """
