@@ -180,8 +180,8 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 def as_written(preset: Preset) -> dict[str, Any]:
     """Return all parameters with which a preset runs, merged, in the form of `params.yaml`.
 
-    Some parameters are fitted to the data's size, which is unknown here. For these, the result states how they are
-    fitted.
+    Some parameters are fitted to the data's size, which is unknown before data are read. For these, the result states
+    how they are fitted.
     """
     settings = preset.settings.model_dump(mode="json")
     unchosen = () if preset.chosen is None else settings.keys() - preset.chosen

@@ -22,7 +22,7 @@ from certified_unlearning.version import code_version
 LARGEST_SHARE = 0.1
 """The largest share of the records that the requests of one size remove.
 
-The last requests then still find most of them.
+The last requests then still find most records in place.
 """
 _WARMED_UP_ON = 400
 _NOTHING = Promise("none", "", "", adaptive=False)

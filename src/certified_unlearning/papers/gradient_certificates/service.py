@@ -36,8 +36,9 @@ means of ``waits`` streams. For random streams, the expected numbers are those o
 ``refused_most`` is the largest share after one request. ``against_sisa`` is the number of gradients of plain SISA
 divided by ours, for the same requests. ``against_retraining`` is that of retraining all shards after each request,
 divided by ours. Both are empty if no shard was retrained, because our number is then 0. ``wrong`` of the ``compared``
-answers differ from those of the retrained ensemble. ``changed`` of its labels at those requests differ from the first
-labels. ``box_cost`` is the time of training with boxes divided by that without: the cost of one of our gradients.
+answers differ from those of the retrained ensemble. ``changed`` of the retrained ensemble's labels at those requests
+differ from the first labels. ``box_cost`` is the time of training with boxes divided by that without: the cost of one
+of our gradients.
 """
 
 

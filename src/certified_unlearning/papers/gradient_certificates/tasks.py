@@ -154,7 +154,7 @@ def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
 
 
 def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return images, shape ``(records, 1, side, side)``, with pixels from 0 to 1, and digits; the test's come last."""
+    """Return images, shape ``(records, 1, side, side)``, pixels from 0 to 1, and digits; test records come last."""
     if name == mnist.TEN_DIGITS.name:
         task = task_of(name, seed=seed)
         square = (-1, 1, mnist.PIXELS, mnist.PIXELS)

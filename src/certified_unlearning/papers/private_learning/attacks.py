@@ -37,7 +37,7 @@ from certified_unlearning.mechanisms.private import (
 
 Array = npt.NDArray[np.float64]
 LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
-"""With a target of 1e6, its slope is -1 at all weights that occur. With a target of 0, it is half a square near 0."""
+"""With a target of 1e6, the slope is -1 at all weights that occur. With target 0, the loss is half a square near 0."""
 SQUARED = ScalarLoss(name="squared")
 SETTLED = 0.9
 """The share of the radius at which `gradients_in_the_ball` lets weights settle, so that projections are rare."""
@@ -101,7 +101,7 @@ def one_pass(plan: OnePass, *, runs: int, seed: int) -> Attack:
 
 
 def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
-    """Attack the output of Algorithm 3 under a linear loss, which reaches its sensitivity (check S8)."""
+    """Attack the output of Algorithm 3 under a linear loss, which reaches the algorithm's sensitivity (check S8)."""
     found = [output_perturbation.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
     return _scored(found, _other(plan.problem), mean=1 / (plan.strong_convexity * plan.problem.n), spread=plan.sigma)
 
@@ -111,7 +111,7 @@ def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack
 
     The relation is add-remove: a row along the weights with the farthest target, against an empty place. The other
     records draw the weights to `SETTLED` of the radius. Steps that end on the boundary are left out, because a
-    projection may hide their information.
+    projection may hide what these steps reveal.
     """
     problem, bound = plan.problem, plan.problem.radius
     slope = 1 / (SETTLED * bound)  # The rows of the other records, which reach their targets of 1 at these weights.
@@ -135,7 +135,7 @@ def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack
 
 
 def spider_gradients(plan: SpiderBoost | SampledSpider, *, runs: int, seed: int) -> Attack:
-    """Attack the noisy gradients of Algorithm 5 under a linear loss, for which its differences show nothing."""
+    """Attack the noisy gradients of Algorithm 5 under a linear loss, for which the noisy differences show nothing."""
     found = []
     for records, keys in _pair(plan.problem, runs, seed):
         total = torch.zeros(runs, dtype=torch.float64)
@@ -195,7 +195,7 @@ def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
 
 
 def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
-    """Attack a single right child of the first tree, under add-remove: its losses have a parabola, or not.
+    """Attack a single right child of the first tree, under add-remove: one of the child's losses is a parabola, or 0.
 
     Args:
         plan: A plan for rows of one column.
@@ -247,7 +247,7 @@ def _keys(seed: int, side: str, runs: int) -> list[int]:
 
 
 def _linear(problem: LinearProblem, found: Sequence[Tensor], shares: Sequence[float], sigma: float) -> Attack:
-    """Return the attack on sums of noisy gradients, each of which has a share in the output."""
+    """Return the attack on a weighted sum of noisy gradients; the weights are the gradients' shares in the output."""
     return _scored(found, _other(problem), mean=sum(shares) / problem.n, spread=sigma * math.hypot(*shares))
 
 

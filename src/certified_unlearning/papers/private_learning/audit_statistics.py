@@ -20,7 +20,7 @@ FALSE_ALARM = 1e-6
 LIKELY = 0.05
 """The delta at which mechanisms with sampling are audited, large enough to be measured with this number of runs."""
 EXACTLY = 1e-9
-"""The relative difference from which on an enumerated or exact number counts as larger."""
+"""The relative difference above which an enumerated or exact number counts as larger."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 
@@ -39,7 +39,8 @@ class Audit:
         stated: The value that the mechanism without a fault states.
         shown: A lower bound on the true value, which is wrong with probability ``false_alarm``; exact if nothing was
             sampled.
-        exact: The exact value for these two data sets, if outputs are Gaussian and their distribution was confirmed.
+        exact: The exact value for the audit's two data sets, if outputs are Gaussian and their distribution was
+            confirmed.
         false_alarm: The probability that the audit of a true statement says ``caught``; 0 if nothing was sampled.
         caught: Whether the shown value exceeds the stated one.
     """

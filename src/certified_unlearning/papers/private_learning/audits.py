@@ -1,12 +1,13 @@
 """Experiment X12: audits of every private mechanism, and of mechanisms with planted faults.
 
 An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
-(Clopper and Pearson). If the bound exceeds the statement, the statement is false, or the audit is wrong with its stated
-false-alarm rate. The threshold does not depend on the runs. Selections are enumerated instead of sampled. A Gaussian
-distribution is also compared with the exact one (Kolmogorov and Smirnov), so that a ``mu`` is known to the last digit.
+(Clopper and Pearson). If the bound exceeds the statement, either the statement is false, or the audit is wrong, with a
+probability of at most the stated false-alarm rate. The threshold does not depend on the runs. Selections are enumerated
+instead of sampled. A Gaussian distribution is also compared with the exact one (Kolmogorov and Smirnov), so that a
+``mu`` is known to the last digit.
 
 The result of an audit is no upper bound: an audit without a finding proves nothing. If a fault reduces the noise by
-less than the width of the confidence interval, only its recomputed guarantee shows it (`checks`). Planners and
+less than the width of the confidence interval, only the recomputed guarantee shows the fault (`checks`). Planners and
 estimators make this check before they learn (`accounting.private.guarantee.require_met`).
 """
 
@@ -106,7 +107,7 @@ def _exactly(mechanism: str, planted: str, method: Method, stated: float, shown:
 
 
 def checks(epsilon: float) -> list[Audit]:
-    """Return the run-time check `require_met` of plans with and without the faults of the issue."""
+    """Return the run-time check `require_met` of plans, with and without planted faults."""
     squared = LinearProblem(n=1000, features=5, row_norm=1.0, loss=SQUARED, radius=1.0)
     logistic = replace(squared, loss=ScalarLoss(name="logistic"))
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
@@ -174,9 +175,9 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     without = replace(line, relation="add-remove")
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "gap": 1.0, "steps": 2, "batch": 25}
     spider = SampledSpider.plan(line, **asked)
-    # Up to a percent, half of the noise is the noise for add-remove: c = 1.61 instead of 3.21.
+    # To within a percent, half of the noise is what add-remove needs: c = 1.61 instead of 3.21.
     halved = replace(spider, sigma_gradient=spider.sigma_gradient / 2, sigma_difference=spider.sigma_difference / 2)
-    # In terms of mu: the largest mu that all its Gaussian releases together may show.
+    # The largest mu that all Gaussian releases of the plan may show together.
     stated = mu_from_epsilon(epsilon, DELTA)
     some = {"runs": runs, "seed": seed}
     found = [
@@ -205,7 +206,7 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 
 
 def _shrunk(plan: SampledSpider) -> SampledSpider:
-    """Return the plan with differences that are as noisy as if all records were in a batch."""
+    """Return the plan with the noise in differences that would be right if all records were in a batch."""
     return replace(plan, sigma_difference=plan.sigma_difference * plan.share)
 
 
@@ -312,8 +313,8 @@ def rows(
         with_sampling: Whether to include mechanisms on Poisson batches, which need dp-accounting.
 
     Returns:
-        The columns are those of `Audit`. The probability that any of them is wrong about a true statement is at most
-        `FALSE_ALARM` times their number.
+        The columns are those of `Audit`. The probability that any audit is wrong about a true statement is at most
+        `FALSE_ALARM` times the number of audits.
 
     Raises:
         ParameterError: ``with_sampling`` is true, and the package dp-accounting is not installed.

@@ -1,4 +1,4 @@
-"""The figure of the number of deletions from which unlearning is cheaper than a private model."""
+"""The figure that shows how many deletions it takes until unlearning is cheaper than a private model."""
 
 import pandas as pd
 from matplotlib.figure import Figure

@@ -141,7 +141,7 @@ def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OnePass:
-    """A setting of one pass: its constants, its learner, the sensitivity of a sum to one record, and models of rows."""
+    """A setting of one pass: constants, learner, sensitivity of a sum to one record, and map back to models of rows."""
 
     constants: dict[str, Any]
     learner: PrefixLearner

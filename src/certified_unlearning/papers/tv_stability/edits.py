@@ -45,7 +45,7 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
     """Return the cost and the accuracy of a stream of edits: one row for each sigma.
 
     Learning does not see the last ``insertions`` records of a random order. Edits come in random order, and deletions
-    are random among the learned records: the stream is the same for all sigma and trials.
+    are random among the learned records. The stream is the same for all sigma and trials.
 
     Raises:
         ParameterError: There are not enough records.
@@ -100,7 +100,7 @@ def _task(sweep: Edits) -> _Task:
 
 
 def _of_sigma(sweep: Edits, task: _Task, sigma: float) -> dict[str, Any]:
-    # If rows are shorter by a factor, their gradients are shorter by it, and the models are longer.
+    # If rows are shorter by a factor, gradients are shorter, and models longer, by the same factor.
     settings = NoisySgd(
         steps=sweep.steps,
         batch_size=sweep.batch_size,

@@ -53,7 +53,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def frontier(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the settings of one system, cheapest first, each better on validation records than all cheaper ones."""
+    """Return the settings of one system, cheapest first, each better on validation records than every cheaper one."""
     chosen, best = [], float("-inf")
     for index, row in rows.sort_values(["gradients", "validation_accuracy"], ascending=[True, False]).iterrows():
         if row["validation_accuracy"] >= best + LEAST_GAIN:

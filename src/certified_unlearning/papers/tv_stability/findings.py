@@ -60,7 +60,7 @@ def deletion(rows: pd.DataFrame) -> str:
 
 
 def stream(rows: pd.DataFrame) -> str:
-    """Return how many edits of a stream caused a recomputation at both ends of sigma, and the cost of retraining.
+    """Return how many edits caused a recomputation at the smallest and the largest sigma, and the cost of retraining.
 
     Args:
         rows: The rows of ``edits``.

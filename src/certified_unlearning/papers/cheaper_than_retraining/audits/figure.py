@@ -77,8 +77,8 @@ def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) 
     axes.yaxis.set_major_formatter(FixedFormatter([_named(row) for _, row in rows.iterrows()]))
     axes.tick_params(axis="y", labelsize="xx-small", length=2)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    # Many models before a removal often distinguish the distributions without any error: that mark would dwarf the
-    # others.
+    # Many models before a removal often distinguish the distributions without any error. A mark for this ``mu`` would
+    # dwarf the other marks.
     shown = [name, f"{name}_measured"] if name == "mu" else [name, f"{name}_measured", f"{name}_before"]
     most = float(np.nanmax([1.0, *rows[shown].to_numpy(dtype=float).ravel()]))
     axes.set_xlim(-0.04 * most, 1.1 * most)

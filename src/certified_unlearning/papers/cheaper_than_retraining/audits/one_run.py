@@ -105,7 +105,7 @@ SYSTEMS: dict[str, Callable[[Table, Any, Readings], System]] = {
     "exact-steps": ExactSteps,
 }
 BY_SCORES = ("sgd", "sisa", "exact-steps", "langevin-minibatch")
-"""Systems that end away from the minimiser. For them, the adversary guesses better with models of its own."""
+"""Systems that end away from the minimiser. For these systems, the adversary guesses better with models of its own."""
 
 
 @dataclass

@@ -68,11 +68,11 @@ class Measured:
 
 
 def opposed(n: int, *, along: float, label: float) -> Records:
-    """Return identical records, except for the first one, which is removed; its gradient is partly across theirs.
+    """Return identical records after a first, removed record, whose gradient is partly orthogonal to the others'.
 
     Args:
         n: The number of records.
-        along: The component of the removed row in the direction of the others.
+        along: The component of the removed row in the direction of the other rows.
         label: The label of the removed record; the others have label 1.
     """
     rows, labels = np.tile([0.0, 1.0], (n, 1)), np.ones(n)
@@ -140,7 +140,7 @@ def _certified_ridge(target: float, sweep: Audits, seed: int) -> Measured:
 
 
 def _private(target: float, sweep: Audits, seed: int, *, method: str) -> Measured:
-    """Learn with the record and with its place left empty: private learning makes these two indistinguishable."""
+    """Learn with the record and with its place left empty: private learning makes these two cases indistinguishable."""
     rows, labels = _wrong(sweep)
     planned = PrivateLogisticRegression(
         method=method, epsilon=target, delta=sweep.delta, relation="add-remove", fit_intercept=False,  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def _with_secret(
     secret: Callable[[Any], Array],
     sigma: Callable[[Any], float],
 ) -> Measured:
-    """Return the audit and the exact ``mu``: the distance of the secret weights from another solver's.
+    """Return the audit and the exact ``mu``: the distance of the secret weights from those of another solver.
 
     In this distance, the unit is the standard deviation of the noise.
 

@@ -29,7 +29,7 @@ def audit_violated(
 
 @measure
 def audit_power(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of exact and certified systems whose one-run audit can see that nothing was unlearned."""
+    """Return the share of exact and certified systems whose one-run audit could see that nothing was unlearned."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == ONE_RUN) & (rows["guarantee"] != "none")]
     return Quantity(float(rows["has_power"].mean()), f"{len(rows)} audits")

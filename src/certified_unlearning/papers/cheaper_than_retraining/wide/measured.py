@@ -1,10 +1,10 @@
-"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and distances from the bounds.
+"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and quantities over their bounds.
 
 All models answer the same requests. After some of them, scikit-learn refits on the remaining records: from zero, from
 its old weights at its own tolerance, and from its old weights at a tolerance at which they move. The certificates are
 checked against the secret state. Separate code evaluates the gradient over the remaining records, which is compared
 with its bound. At the end, the distance to the minimiser of scikit-learn's most exact solver is compared with the
-certified one.
+certified distance.
 """
 
 import functools
@@ -161,7 +161,7 @@ def measured(
             "passes": float(np.mean(each.passes)),
             "fit_passes": each.fit_passes,
             "accuracy": accuracy[name],
-            # The minimiser is that of softmax regression, so it serves no models of one class against the rest.
+            # The minimiser is that of softmax regression, so models of one class against the rest are left out.
             "distance_share": _distance(weights_of.get(name), minimiser, certified),
             "gradient_share": max(shares[name]) if name in shares else None,
             "seconds": float(np.mean(each.seconds)),

@@ -71,8 +71,8 @@ def advantage_of_full_knowledge(*, answers: Answers) -> float:
 def advantage_by_right_labels(*, answers: Answers) -> float:
     """Return the advantage of guessing that a target was learned if its own label is predicted (Yeom et al. 2018).
 
-    The advantage is that over the targets whose own prediction is certified, or over the others: the share of correct
-    labels by the network with the target, minus the share by the networks without it.
+    The advantage is measured on the targets whose own prediction is certified, or on the other targets. It is the share
+    of correct labels by the network with the target, minus the share by the networks without the target.
     """
     attacked = _attacked()
     rows, labels = attacked.batch.rows[:_TARGETS], attacked.batch.labels[:_TARGETS]

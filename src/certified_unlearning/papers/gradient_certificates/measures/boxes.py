@@ -37,7 +37,7 @@ def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> fl
 
 @measure
 def fixed_over_bound(*, normaliser: Normaliser) -> float:
-    """Return the result of one more gradient in a batch of two, divided by its bound for k = 1.
+    """Return the update by a batch of two with one more gradient, divided by the update's bound for k = 1.
 
     All gradients are at the clipping level.
 
@@ -113,7 +113,7 @@ def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> flo
 
 
 def _upper(gradients: Sequence[float], k: int, changes: Changes, normaliser: Normaliser = "present") -> float:
-    """Return the upper bound of the mean of given gradients, the largest movement of a weight in one update from 0.
+    """Return the bound of the mean of given gradients, as the largest movement of a weight in one update from 0.
 
     A record ``x`` of class 0 has gradient ``x / 2`` at weight 0.
     """

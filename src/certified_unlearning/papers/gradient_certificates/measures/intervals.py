@@ -71,7 +71,7 @@ def matrix_products(*, form: Literal["printed", "factored"]) -> float:
 
 @measure
 def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list[Quantity]:
-    """Return upper bounds of softmax for boxes of logits, as Appendix B prints them or with 1 for the own term."""
+    """Return upper bounds of softmax for boxes of logits, as printed or with 1 for the class's own term."""
     logits_box = Interval(*(torch.tensor([each], dtype=torch.float64) for each in (low, high)))
     if printed:
         upper = (logits_box.lower[:, None, :] - logits_box.upper[:, :, None]).exp().sum(dim=-1).reciprocal()
@@ -104,7 +104,7 @@ def clipped_widths(
     bound: float,
     clipping: Literal["clamp", "ends by norm", "sound by norm"],
 ) -> list[Quantity]:
-    """Return the widths of a box of gradients after clipping; a width below 0 shows that it is not an interval."""
+    """Return the widths of a box of gradients after clipping; a width below 0 is that of no interval."""
     lower, upper = (torch.tensor([each], dtype=torch.float64) for each in (low, high))
     if clipping == "ends by norm":
         lower, upper = (each * min(1.0, bound / float(each.norm())) for each in (lower, upper))
@@ -117,9 +117,9 @@ def clipped_widths(
 
 @measure
 def weight_gradients_apart(*, factor: Literal["pre-activation", "activation"]) -> float:
-    """Return the distance of a weight's gradient from the derivative by its logits times a layer's values.
+    """Return the distance of the last weights' gradient from the derivative by the logits times a layer's values.
 
-    The values are those before or after ReLU, for the last layer of a 3-4-2 network and one record. The trainer
+    The values are those of the hidden layer before or after ReLU, for a 3-4-2 network and one record. The trainer
     computes the gradient.
     """
     generator = torch.Generator().manual_seed(_SEED)

@@ -17,7 +17,7 @@ _TRAININGS = 4
 
 @sweep("k = {requests}")
 def boxes_over_retrainings(*, requests: int) -> float:
-    """Return the cost of bounds divided by that of one training and a retraining for each request, as the paper counts.
+    """Return the cost of bounds over that of one training and one retraining per request, as the paper counts.
 
     The bounds cost four trainings in all, after which k requests need no training.
     """

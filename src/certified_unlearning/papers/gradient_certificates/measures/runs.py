@@ -105,7 +105,7 @@ def regions_compared(
 def least_batch_changes(
     evidence: Sequence[Evidence], *, across: Literal["depth", "mode"], lost: float = math.inf
 ) -> list[Quantity]:
-    """Return the smallest batch for each depth divided by that for the depth before, or for privacy by unlearning.
+    """Return the smallest batch for a depth over that for the depth before, or for privacy over that for unlearning.
 
     Args:
         evidence: The results.

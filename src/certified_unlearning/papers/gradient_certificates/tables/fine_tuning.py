@@ -57,7 +57,7 @@ class Pretrained:
 
 
 def features_of(convolutions: nn.Module, rows: Tensor) -> Tensor:
-    """Return the features of records, shape ``(records, features)``; those of all records would take gigabytes."""
+    """Return the features of records, shape ``(records, features)``, computed in pieces to save memory."""
     with torch.no_grad():
         return torch.cat([convolutions(piece) for piece in torch.split(rows, 1000)])
 

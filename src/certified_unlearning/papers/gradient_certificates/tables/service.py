@@ -158,7 +158,7 @@ def _trial(sweep: Service, stream: str, budget: int, task: Task, at: int) -> Tri
 
 
 def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
-    """Return the request at which some shard has ``hits`` requests, and that at which all shards do.
+    """Return the request at which some shard has ``hits`` requests, and the request at which all shards have as many.
 
     The latter is None if this never happens.
 

@@ -1,4 +1,4 @@
-"""Measures of printed and of necessary noise and sensitivities, on which a claim of privacy depends."""
+"""Measures of the noise and the sensitivities on which a claim of privacy depends: printed and necessary values."""
 
 import math
 from itertools import product
@@ -112,7 +112,7 @@ def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
 
 @measure
 def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
-    """Return the largest change of an exponential mechanism's log probabilities between neighbours over epsilon.
+    """Return the largest change of an exponential mechanism's log probabilities between neighbours, divided by epsilon.
 
     Three candidates have scores 0 or 1, of sensitivity 1; the check uses all pairs of score vectors. The printed form
     is ``exp(-2 epsilon s / Delta)``.
@@ -154,7 +154,7 @@ def boosting_scale_over_needed(*, n: int) -> float:
 
 @measure
 def recursive_pass_epsilon(*, corrected: bool) -> float:
-    """Return the true epsilon of Theorem 20's noise on one pass, for target 1, 11 stages and n for a chunk's size.
+    """Return the true epsilon of Theorem 20's noise on one pass, for target 1 and 11 stages, with n as a chunk's size.
 
     The corrected noise uses the number of records of a chunk, as in Lemma 23.
     """
@@ -190,7 +190,7 @@ def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dic
     """Return the movement of a right child's mean difference by one record, divided by the printed one, by level.
 
     There are ``2^(D - s)`` steps between a right child and its parent. The sum is divided by ``b / 2^s``, as printed,
-    or by the number of drawn records, which is this number rounded down.
+    or by the number of drawn records, which is ``b / 2^s`` rounded down.
     """
     return {
         f"level {level}": 2 ** (depth - level) / (size if drawn else batch / 2**level) / (2**depth / batch)

@@ -23,7 +23,7 @@ FARTHEST = 10**30
 
 @measure
 def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strength"], factor: float) -> float:
-    """Return the change of a parameter if rows become longer by a factor and the best weights shorter by it.
+    """Return the change of a parameter if rows become longer, and the best weights shorter, by the same factor.
 
     The change is divided by the correct one: an embedding's columns must not change, and a regulariser's strength
     changes by the square.
@@ -69,7 +69,7 @@ def theorem_8_over_trivial(*, n: int, d: int) -> float:
 
 @measure
 def theorem_8_says_something(*, d: int) -> Quantity:
-    """Return the number of records from which on Theorem 8 with its constants is below ``Y^2``."""
+    """Return the smallest number of records for which Theorem 8 with its constants is below ``Y^2``."""
     return Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")
 
 
@@ -90,13 +90,13 @@ def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
 
 @sweep("Y = {at_zero:g}")
 def variance_over_stated(*, at_zero: float) -> float:
-    """Return the variance of losses that are ``Y^2`` or 0, half of them each, divided by Theorem 14's ``4 Y^2``."""
+    """Return the variance of losses, half of them ``Y^2`` and half 0, divided by Theorem 14's ``4 Y^2``."""
     return at_zero**4 / 4 / (4 * at_zero**2)
 
 
 @sweep("n = {n}")
 def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n: int) -> float:
-    """Return the upper rate divided by Theorem 11's lower one, for squared loss, without constants and logarithms.
+    """Return the upper rate divided by Theorem 11's lower rate, for squared loss, without constants and logarithms.
 
     ``few columns`` is Theorem 8 at d = 4 and ``many columns`` is Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``
     is Theorem 9 at d = n with ``D = 10``.
@@ -141,7 +141,7 @@ def spider_over_descent(*, n: int, d: int) -> float:
 
 @measure
 def spider_beats_descent(*, d: int) -> Quantity:
-    """Return the number of records from which on SpiderBoost's explicit bound is below plain noisy descent's."""
+    """Return the smallest number of records for which SpiderBoost's explicit bound is below plain noisy descent's."""
     return Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")
 
 
@@ -162,7 +162,7 @@ def tree_guarantee_over_start(*, n: int) -> float:
 
 @measure
 def tree_guarantee_says_something() -> float:
-    """Return the number of records from which on Theorem 19's tolerance does not stop at the first leaf; d = 1."""
+    """Return the smallest number of records for which Theorem 19's tree does not stop at its first leaf; d = 1."""
     return float(_first(lambda n: 2 * _tree(n) < 1))
 
 
@@ -174,7 +174,7 @@ def leaves_over_counted(*, depth: int) -> float:
 
 @measure
 def recursive_steps_over_records(*, printed: bool) -> float:
-    """Return the fewest steps of Theorem 20's first stage divided by the squared number of records, 10 000; d = 10."""
+    """Return the fewest steps of Theorem 20's first stage divided by the square of 10 000 records; d = 10."""
     strength = stationary.strong_convexity(n=10_000, d=10, epsilon=1.0, lipschitz=1.0, smoothness=1.0, radius=1.0)
     if printed:
         strength = min(1 / 10_000, 10 / 10_000**2)
@@ -209,7 +209,7 @@ def lemma_25_deviation_over_bound(*, n: int) -> float:
 
 @sweep("k = {columns}")
 def projection_distance_over_claimed(*, columns: int, features: int) -> float:
-    """Return ``|I - [Phi; 0]|`` divided by ``1 / sqrt(k)``, for one matrix each."""
+    """Return ``|I - [Phi; 0]|`` divided by ``1 / sqrt(k)``, for one random matrix ``Phi``."""
     distance = counterexamples.padded_projection_distance(columns=columns, features=features, seed=columns)
     return distance * math.sqrt(columns)
 
@@ -224,7 +224,7 @@ def switching_ranks(*, n: int, convex: bool) -> float:
 
 @measure
 def error_20(*, sharp: bool) -> float:
-    """Return the ``c_0`` of Lemma 6 that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, over 8."""
+    """Return Lemma 6's ``c_0`` divided by 8, as it follows from the sharp self-bounding constant 2 or Fact 1's 4."""
     # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each term is at most c H times a loss, and two records give another factor 2.
     return 2 * 2 * (2 if sharp else 4) / 8
 
@@ -238,7 +238,7 @@ def lipschitz_upper_over_lower(*, n: int, rank: int) -> float:
 
 @sweep("rank = {rank:.0e}")
 def theorem_33_value_over_stated(*, rank: int, printed: bool) -> float:
-    """Return the value in Theorem 33's proof divided by the stated one, or by the rate; n = 10 000, epsilon = 1."""
+    """Return the value in Theorem 33's proof divided by the stated value, or by the rate; n = 10 000, epsilon = 1."""
     setting = replace(BASE, d=rank)
     instance = linear.theorem_33_instance(setting, printed=printed)
     return instance.value / (instance.stated if printed else linear.theorem_13(setting))
@@ -282,7 +282,7 @@ def _tree(n: int) -> float:
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the smallest power of 10^(1/20) from which on a condition holds, rounded up."""
+    """Return the smallest power of 10^(1/20), at least 10, for which a condition holds, rounded up."""
     exponent = 20
     while not holds(math.ceil(10 ** (exponent / 20))) and 10 ** (exponent / 20) < FARTHEST:
         exponent += 1

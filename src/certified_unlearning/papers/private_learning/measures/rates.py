@@ -70,7 +70,7 @@ def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
 
 @measure
 def error_over_theorem_8(evidence: Sequence[Evidence], *, noise: bool = True) -> list[Quantity]:
-    """Return noisy descent's mean excess risk divided by ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret.
+    """Return noisy descent's mean excess risk divided by ``18 R + 17 sqrt(H) D Y / sqrt(n)``, with regret R.
 
     Without ``noise``, the risk is that of noiseless descent, whose regret at Corollary 2's step size is ``5 sqrt(H) D Y
     / sqrt(n)``.
@@ -103,7 +103,7 @@ def method_over_method(
 
 @measure
 def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, other: str) -> Quantity:
-    """Return a line's slope minus another's; the interval includes those of both."""
+    """Return a line's slope minus another's, with an interval from the intervals of both slopes."""
     one, two = (slope(evidence, part=part, method=each)[0] for each in (method, other))
     return Quantity(one.value - two.value, uncertainty=math.hypot(one.uncertainty, two.uncertainty))
 
@@ -132,7 +132,7 @@ def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return a search's median error divided by the best single radius' on all records, for every length of rows."""
+    """Return a search's median error divided by that of the best radius on all records, for every length of rows."""
     rows = _searches(evidence)
     table = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     ratios = table["search"] / table.drop(columns="search").min(axis=1)
@@ -151,7 +151,7 @@ def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[st
 
 @measure
 def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of boosted models whose excess risk exceeds four times the mean of one chunk's, with 99.7 %."""
+    """Return the share of boosted models whose excess risk exceeds four times one chunk's mean, and its uncertainty."""
     boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
     share = float((boosted > 4 * chunk.mean()).mean())
     return Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))

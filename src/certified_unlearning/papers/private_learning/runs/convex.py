@@ -27,7 +27,7 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 SQUARED = ScalarLoss(name="squared")
 ABSOLUTE = ScalarLoss(name="absolute", width=0.002)
 NOISES = 4
-"""The number of noise draws for a trial of output perturbation, whose error is their mean."""
+"""The number of noise draws for a trial of output perturbation; the trial's error is the mean over them."""
 FRESH = 10_000
 """The number of fresh rows on which an excess risk without a formula is measured."""
 
@@ -82,7 +82,7 @@ def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
     for features in sweep.features:
         wide = StackedMoments.of(data, features=features)
         tables.append(_descended("X3", instance, wide, sweep))
-        # Noise in further columns meets no row, and no projection follows, so the active columns determine everything.
+        # Rows are 0 in further columns, and no projection follows noise, so the active columns determine everything.
         problem = LinearProblem(n=n, features=instance.features, row_norm=1.0, loss=SQUARED, radius=instance.radius)
         plan = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta)
         found, exact = perturbed(plan, data, (sweep.seed, "X3", features), noises=NOISES)
@@ -134,7 +134,7 @@ def squared_records(instance: SignInstance, n: int, *where: int | str) -> Bounde
 def perturbed(
     plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...], *, noises: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return each trial's models, and its minimiser without noise, on its own records; shapes as for `with_noise`."""
+    """Return the models and the minimiser without noise of each trial, on its records; shapes as for `with_noise`."""
     exact = torch.cat([output_perturbation.minimiser(plan, records) for records in data])
     return with_noise(plan, exact, where, noises=noises), exact
 
@@ -159,7 +159,7 @@ def at_zero(instance: SignInstance) -> Tensor:
 
 
 def without_noise(records: BoundedRecords, trials: int, *, steps: int, radius: float, step_size: float) -> Tensor:
-    """Return the mean iterate of this descent without noise."""
+    """Return the mean iterate of noisy descent if the noise is left out."""
     weights = records.rows.new_zeros(trials, records.features)
     total = torch.zeros_like(weights)
     for _ in range(steps - 1):

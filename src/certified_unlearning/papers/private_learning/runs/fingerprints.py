@@ -2,8 +2,8 @@
 
 Block ``j`` of ``d'`` has a secret share ``mu_j`` of labels ``D / sqrt(d')``; its other labels are 0. A block has ``1 /
 (864 epsilon)`` records on average. Without privacy, few of them determine ``mu_j``, which has the distribution
-Beta(1/16, 1/16) and is near 0 or 1. The error is the excess risk over ``mu D / sqrt(d')``, the quantity of the bound;
-it may be below 0.
+Beta(1/16, 1/16) and is near 0 or 1. The error is the risk minus that of the weights ``mu D / sqrt(d')``, as in the
+bound; the error may be below 0.
 """
 
 import numpy as np
@@ -52,7 +52,7 @@ class BlockLabels(BoundedRecords):
         return (low + self._high * self._slopes(weights.clone(), label)) / self._n
 
     def medians(self) -> Tensor:
-        """Return the minimisers without noise: the more frequent label of each block, or 0 for one without records."""
+        """Return the minimisers without noise: each block's more frequent label, or 0 for a block without records."""
         return self._label * (self._high > self._low).to(torch.float64)
 
 

@@ -1,9 +1,10 @@
-"""The number of deletions from which unlearning is cheaper than a private model that covers them.
+"""The number of deletions that it takes until unlearning is cheaper than a private model that covers them.
 
 After one request for ``k`` deletions, every system promises the same: its model is (epsilon, delta)-close to that of
 its own algorithm on records of which those ``k`` are replaced by others. Exact systems promise more. A private model
-keeps this promise without any work if it was learned with a ``mu`` that is ``k`` times smaller. Its constants are
-chosen from a grid on held-out records, as those of SGD are. No system counts what this choice reveals about records.
+keeps this promise without any work if it was learned with a ``mu`` that is ``k`` times smaller. The constants of the
+private model are chosen from a grid on held-out records, as those of SGD are. No system counts what this choice reveals
+about records.
 """
 
 import time
@@ -86,8 +87,7 @@ def _plan_with(
 
     def planned(n: int, features: int) -> Learner:
         problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=LOGISTIC, radius=radius)
-        # Gaussian DP for k records has k mu, as has that of k^2 runs on the same records, so this noise covers k
-        # records.
+        # Gaussian DP for k records has k mu, and so do k^2 runs on the same records. This noise thus covers k records.
         if steps:
             return NoisyDescent.plan(problem, epsilon=epsilon, delta=sweep.delta, steps=steps, runs=count**2)
         return OutputPerturbation.plan(problem, epsilon=epsilon, delta=sweep.delta, runs=count**2)
@@ -96,7 +96,7 @@ def _plan_with(
 
 
 def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys: list[int]) -> tuple[Tensor, float]:
-    """Return models of the first records, and the gradients of learning one model; those of a solver count as 0."""
+    """Return models of the first records, and the gradients of learning one model; a solver takes `SOLVER_PASSES`."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
     passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
@@ -136,7 +136,8 @@ def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> lis
 def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
     """Return retraining by plain SGD at its best, and the cheapest noisy SGD that is about as accurate.
 
-    Several deletions take as many gradients as one after another, or as many as learning, whichever is smaller.
+    Several deletions take as many gradients as the same deletions one by one, or as many as learning, whichever is
+    smaller.
     """
     begun = time.monotonic()
     found = []

@@ -1,9 +1,10 @@
 """X14: recursive regularisation in linear time, by phased descent (Theorem 20, part 2).
 
-Each record is used once, by one step of one pass (Algorithm 17) on a block of its stage's chunk. It moves the end of
-the pass by ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of ``2 eta G`` times the
-multiplier of one Gaussian release therefore makes every pass private, and different passes use different records. The
-printed noise uses the number of all records, and is too small; steps are capped at Lemma 23's limit.
+Each record is used once, by one step of one pass (Algorithm 17) on a block of its stage's chunk. Replacing the record
+moves the end of the pass by at most ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of
+``2 eta G`` times the multiplier of one Gaussian release therefore makes every pass private, and different passes use
+different records. The printed noise uses the number of all records, and is too small. Steps are capped at Lemma 23's
+limit.
 
 Algorithm 16 halves blocks and quarters steps, as for losses that are not strongly convex. Lemma 24, on which the proof
 depends, has ``ln ln n`` blocks of equal size, each with the step ``log(n) / (lambda n)``. Both versions are run, with

@@ -34,7 +34,7 @@ def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[int, float, Tensor]:
-    """Return the number of blocks of Theorem 11's instance with all records in use, its bias, and fair signs."""
+    """Return the number of blocks and the bias of Theorem 11's instance with all records in use, and fair signs."""
     instance = theorem_11_instance(Setting(n=n, d=n, epsilon=epsilon, delta=delta, radius=RADIUS))
     count = max(1, round(instance.blocks))
     signs = normal_rows([generator_key], torch.zeros(1, count, dtype=torch.float64)).sign()[0]
@@ -81,8 +81,8 @@ def _blocks(n: int, sweep: PrivateRisk) -> pd.DataFrame:
 def _noisy_mean(n: int, features: int, sweep: PrivateRisk) -> pd.DataFrame:
     """Return ``|gradient|`` at a noisy mean of points in a ball of radius ``G / (4 H)``, with ``G = H = 1``.
 
-    At this mean, the gradient of the Huber loss is ``H`` times its distance from the true mean, which is noise,
-    whatever the points are.
+    At this mean, the gradient of the Huber loss is ``H`` times the mean's distance from the true mean. This distance is
+    noise, whatever the points are.
     """
     sigma = noise_multiplier(sweep.epsilon, sweep.delta) * 2 * 0.25 / n
     keys = [address(sweep.seed, "X11", "mean", n, features, trial) for trial in range(MEAN_TRIALS)]

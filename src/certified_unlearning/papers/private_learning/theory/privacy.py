@@ -1,4 +1,4 @@
-"""Ullah (2024), chapters 1 to 5: printed noise, bounds and selections, and others that only comparisons need.
+"""Ullah (2024), chapters 1 to 5: printed noise, bounds and selections, and formulas that only comparisons need.
 
 The printed noise multipliers are in `PRINTED`. Formulas that privacy depends on are only in `accounting.private`.
 """
@@ -21,7 +21,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: float) -> tuple[float, float]:
-    """Return Theorem 6: the epsilon and delta of ``releases`` (epsilon, delta)-private releases, by its constant.
+    """Return the epsilon and delta of ``releases`` (epsilon, delta)-private releases, by Theorem 6 with its constant 2.
 
     The epsilon is ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
     ``k delta + slack``. The usual constant is ``sqrt(2)``, so the theorem holds.

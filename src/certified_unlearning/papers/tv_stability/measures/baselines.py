@@ -29,7 +29,7 @@ def private_calls_over_bound(*, rho: float, edits: list[int]) -> list[Quantity]:
 
 @sweep("rho = {rho:g}")
 def private_guarantee(*, rho: float, epsilon: float) -> dict[str, float]:
-    """Return epsilon and delta of the edits between two of Algorithm 25's computations over the required ones."""
+    """Return epsilon and delta of the edits between two computations of Algorithm 25, divided by the required ones."""
     budget = GroupBudget(rho=rho, epsilon=epsilon, delta=1e-6)
     reached = group_guarantee(budget.learner_epsilon, budget.learner_delta, edits=budget.edits)
     return {"epsilon": reached[0] / epsilon, "delta": reached[1] / 1e-6}
@@ -59,7 +59,7 @@ def noisy_mean_distance(*, n: int, rho: float) -> float:
 def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, float]:
     """Return the mean squared errors of both stable means divided by Claims 11's and 12's rates, without constants.
 
-    Half the points are 1 and half are -1, in one coordinate: the mean of ``s = rho n`` of them without replacement has
+    Half the points are 1 and half are -1, in one coordinate. The mean of ``s = rho n`` of them without replacement has
     variance ``(1 - s / n) n / ((n - 1) s)``.
     """
     taken = rho * n

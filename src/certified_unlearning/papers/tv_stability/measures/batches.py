@@ -31,7 +31,7 @@ def deleted_batches(*, size: tuple[int, int]) -> float:
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def inserted_batches(*, size: tuple[int, int], printed: bool = False) -> float:
-    """Return the distance from uniform batches if a new record joins with ``m / (n + 1)``, or with ``m / n``."""
+    """Return the distance from uniform batches if a new record joins with probability ``m / (n + 1)``, or ``m / n``."""
     n, m = size
     law = enumeration.batch_after_insertion(n, m, probability=Fraction(m, n if printed else n + 1))
     return _from_uniform(law, subsets(range(n + 1), m))
@@ -39,7 +39,7 @@ def inserted_batches(*, size: tuple[int, int], printed: bool = False) -> float:
 
 @sweep("n = {size[0]}, k1 = {size[1]}, k2 = {size[2]}, m = {size[3]}")
 def grown_batches(*, size: Growth) -> float:
-    """Return the distance of batches after an edit that adds records from uniform ones (Algorithm 24, case 1)."""
+    """Return how far batches are from uniform after an edit that adds records (Algorithm 24, case 1)."""
     n, replaced, added, m = size
     law = enumeration.batch_after_growth(n, m, replaced=replaced, added=added)
     return _from_uniform(law, subsets([*range(n - replaced), *range(n, n + replaced + added)], m))
@@ -47,7 +47,7 @@ def grown_batches(*, size: Growth) -> float:
 
 @sweep("n = {size[0]}, k1 = {size[1]}, k2 = {size[2]}, m = {size[3]}")
 def shrunk_batches(*, size: Growth) -> float:
-    """Return the distance of batches after an edit that removes records from uniform ones (Algorithm 24, case 2)."""
+    """Return how far batches are from uniform after an edit that removes records (Algorithm 24, case 2)."""
     n, replaced, removed, m = size
     law = enumeration.batch_after_shrinking(n, m, replaced=replaced, removed=removed)
     return _from_uniform(law, subsets([*range(n - replaced - removed), *range(n, n + replaced)], m))
@@ -62,7 +62,7 @@ def replaced_member_counts(*, n: int, batch_size: int, replaced: int, added: int
 
 @measure
 def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
-    """Return the distance of all batches after an edit of sub-sample-GD from those of a fresh run.
+    """Return the distance of all batches from those of a fresh run, after an edit of sub-sample-GD.
 
     The batches determine the models.
     """
@@ -101,7 +101,7 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return the recomputations of sub-sample-GD for deletions one by one, divided by those for one edit of all."""
+    """Return sub-sample-GD's recomputations for deletions one by one, divided by those for all in one edit."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -124,7 +124,7 @@ def recomputations_over_bound(
 
 @sweep("n = {n}")
 def orders_after_edit(*, n: int, edit: Literal["delete", "insert", "insert before the end"]) -> float:
-    """Return the distance of the order of records after an edit from a uniform order, by enumeration."""
+    """Return how far the order of records is from uniform after an edit, by enumeration."""
     if edit == "delete":
         law, after = enumeration.order_after_deletion(n), n - 1
     else:

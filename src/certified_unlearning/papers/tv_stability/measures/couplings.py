@@ -57,7 +57,7 @@ def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
 
 @measure
 def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
-    """Return mean and variance of a coupling's result from ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
+    """Return the mean and variance, by quadrature, of values that a coupling moves from ``N(0, 1)`` to ``N(gap, 1)``.
 
     ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` uses the old density
     divided by the new one.
@@ -92,7 +92,7 @@ def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: boo
     """Return the movement of noisy sums of numbers in [-1, 1] by an edit of a group, divided by the bound for groups.
 
     Args:
-        edit: The numbers ``k_1`` of replaced records, each from 1 to -1, and ``k_2`` of added records.
+        edit: The numbers ``k_1`` of replaced records, each of which changes from 1 to -1, and ``k_2`` of added records.
         rho: The movement of the sums by one additional record.
         swapped: Whether the bound is Remark 5's, in which the two counts are swapped.
     """

@@ -95,7 +95,7 @@ def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> 
 
     The noise is that of Proposition 1.
 
-    Proposition 1 bounds it by 8 from above, and Proposition 5 bounds it by some constant from below.
+    Proposition 1 bounds the quotient by 8 from above, and Proposition 5 bounds it by some constant from below.
     """
     sigma = erm.stable_sigma(_problem(rho=rho, n=n), steps=steps)
     batch_size = round(batch_share * n)
@@ -143,7 +143,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 def extrapolation(*, step: int, printed: bool) -> float:
     """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's, which is ``(1 - t) / (t + 2)``.
 
-    The printed one is ``beta_(t + 1) (1 - 1 / beta_t)``, and the meant one is ``(1 - beta_t) / beta_(t + 1)``.
+    The text prints ``beta_(t + 1) (1 - 1 / beta_t)`` for ``alpha_t``, and means ``(1 - beta_t) / beta_(t + 1)``.
     """
     settings = NoisySgd(steps=step, batch_size=1, step_size=1.0, sigma=1.0, accelerated=True)
     state = Trajectory.start(settings, Alive(torch.arange(2)), 1, 1, torch.device("cpu"))
@@ -213,7 +213,7 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound over Theorem 23's rate, or the latter over Theorem 22's; constants are 1."""
+    """Return Theorem 24's lower bound over Theorem 23's rate, or Theorem 23's over Theorem 22's; constants are 1."""
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
     above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
@@ -239,7 +239,7 @@ def rerun_share(*, steps: int, rejection: float) -> float:
 
 @measure
 def unstable_edits_without_noise(*, n: int, steps: int, batch_size: int, deletions: int, insertions: int) -> Quantity:
-    """Return the expected number of edits of a stream that cause a recomputation without noise, deletions first."""
+    """Return the expected number of recomputations in a stream without noise, in which deletions come first."""
     edits = [0] * deletions + [INSERTION] * insertions
     return Quantity(expected_without_noise(n, edits, steps, batch_size), f"n = {n}, m = {batch_size}, T = {steps}")
 

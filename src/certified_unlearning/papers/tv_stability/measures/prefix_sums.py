@@ -43,7 +43,7 @@ def miscounted_positions(*, length: int, heights: int, printed: bool) -> float:
 
 @sweep("t = {length}")
 def appended_over_sum(*, length: int, printed: bool) -> float:
-    """Return a tree's prefix sum over ``t`` if increments of 1, or their running sums, are appended."""
+    """Return a tree's prefix sum divided by ``t`` if increments of 1, or their running sums, are appended."""
     appended = [position if printed else 1 for position in range(1, length + 1)]
     return sum(appended) / length
 
@@ -81,10 +81,10 @@ def complexity_over_bound(*, n: int, sigma: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_over_rho(*, n: int, rho: float) -> float:
-    """Return the movement of all nodes' noisy sums at Lemma 34's noise divided by ``rho``, with known positions.
+    """Return the movement of all nodes' noisy sums at Lemma 34's noise and known positions, divided by ``rho``.
 
     It is exact for increments that do not depend on a model and that a replacement moves by ``B``. If positions are
-    unknown, the movement is at most this.
+    unknown, the movement is at most as large.
     """
     counts = trees.tested_nodes(n + 1)[:n]  # A replacement meets all n nodes.
     sigma = tree.theorem_25_sigma(n=n, rho=rho, sensitivity=1.0)
@@ -97,9 +97,10 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
     """Return the distance in one weighted sum of the noisy nodes at Theorem 25's printed noise, divided by ``rho``.
 
     All increments are 0 except one record's, ``-B / 2`` or ``B / 2``, at an unknown uniform position. The weight of a
-    node is the number of positions that it sums. The weighted sum's two distributions mirror each other, so its sign is
-    the best test, and the mean over positions is their total variation. All nodes together move by at least this
-    distance. The printed noise has ``rho`` instead of ``rho^2``.
+    node is the number of positions that it sums. The two distributions of the weighted sum mirror each other, so the
+    sum's sign is the best test between them. Their total variation is the mean, over positions, of the total variation
+    given the position. All nodes together move by at least this distance. The printed noise has ``rho`` instead of
+    ``rho^2``.
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
@@ -126,7 +127,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return the change, between lengths, of a prefix sum's noise divided by its length, as a share of the first."""
+    """Return how much the noise in a mean changes between lengths, as a share of that at the first length."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
@@ -141,7 +142,7 @@ def budget_over_rho(*, budget: Budget, heights: int) -> float:
 
 @sweep("rho = {rho:g}", then=changes)
 def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]) -> float:
-    """Return the change, from ``rho`` to ``rho``, of log of dual averaging's regret bound over Theorem 27's rate.
+    """Return how much the log of dual averaging's regret bound over Theorem 27's rate changes with ``rho``.
 
     The bound for one record is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
     """
@@ -190,7 +191,7 @@ def projected_curvature_over_stated(*, printed: bool) -> float:
 
 @sweep("T = {queries}")
 def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float:
-    """Return the movement of linear queries' answers at a noise over ``rho``, exact for model-independent queries.
+    """Return the movement of queries' answers at a noise, divided by ``rho``; exact for model-independent queries.
 
     The printed noise is Theorem 51's for means of ``n = 1000`` records, which a replacement moves by ``B / n``.
     Otherwise, the queries are sums, which a deletion moves by ``B``.
@@ -202,7 +203,7 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return the largest recomputation probability of queries with our noise over Theorem 51's ``rho sqrt(T)``."""
+    """Return the largest recomputation probability of queries, with our noise, over Theorem 51's ``rho sqrt(T)``."""
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))

@@ -1,4 +1,4 @@
-"""Measures of linear queries in use: federated averaging and Lloyd's k-means, before and after an edit."""
+"""Measures of linear queries that are run: federated averaging and Lloyd's k-means, before and after an edit."""
 
 import math
 from typing import Literal
@@ -56,7 +56,7 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
-    """Return the share of edits that cause a recomputation divided by our bound, and its error."""
+    """Return the share of edits that cause a recomputation divided by our bound, and the quotient's error."""
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP
     stated = query_recompute_probability(queries=_STEPS, sigma=_SIGMA, bound=bound)
@@ -67,8 +67,8 @@ def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
 def update_of_two_parts(*, printed: bool) -> float:
     """Return a cluster's update on two parts of the data together, divided by the sum of its updates on each part.
 
-    A linear query is a sum over records, for which this is 1. The printed update is the mean of the members; ours is
-    their sum.
+    A linear query is a sum over records, for which the quotient is 1. The printed update is the mean of the members;
+    our update is their sum.
     """
     parts = torch.tensor([[1.0], [3.0]], dtype=torch.float64), torch.tensor([[5.0]], dtype=torch.float64)
     whole = Lloyd(torch.cat(parts), torch.zeros(1, 1, dtype=torch.float64), row_norm=5.0)
@@ -109,7 +109,7 @@ def _method(system: System) -> QueryMethod:
 
 
 def _rows() -> Tensor:
-    """Return points of two groups in the disc of radius 1: k-means' records, or averaging's data of clients."""
+    """Return points of two groups in the disc of radius 1: records for k-means, or clients' data for averaging."""
     angle = torch.arange(_LEARNED + 1, dtype=torch.float64)
     spread = torch.stack([angle.cos(), (2.0 * angle).sin()], dim=1) / 5
     return spread + torch.where(angle % 2 == 0, 0.6, -0.6)[:, None] * torch.tensor([1.0, 0.0], dtype=torch.float64)

@@ -32,7 +32,7 @@ def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -
 
 @measure
 def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return the gradients of a deletion over those of learning times ``1 - (1 - m / n)^T``, for every setting."""
+    """Return a deletion's gradients divided by ``1 - (1 - m / n)^T`` times those of learning, for every setting."""
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["gradients"] / (rows["recompute_bound"] * rows["learning_gradients"]))
 
@@ -50,7 +50,7 @@ def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
 def change_with_noise(
     evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "iterations_run_again"]
 ) -> Quantity:
-    """Return the increase of a count at the largest sigma over that without noise."""
+    """Return a count at the largest sigma minus that without noise."""
     rows = _edits(evidence)
     first, last = _at(rows, 0.0), _at(rows, rows["sigma"].max())
     errors = [row[f"{of}_std"] / math.sqrt(row["trials"]) for row in (first, last)]
@@ -69,7 +69,7 @@ def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal
     """Return by which factor noise reduces the work of the dissertation's stream.
 
     ``edits`` compares the edits that cause a recomputation without noise and with it. ``iterations`` compares whole
-    runs for the latter edits and the iterations that were rerun.
+    runs for the edits that do so with noise and the iterations that were rerun.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)

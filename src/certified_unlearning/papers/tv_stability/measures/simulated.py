@@ -1,4 +1,4 @@
-"""Measures of the mechanisms in use: small problems with known distributions, many trials, and fixed seeds.
+"""Measures of mechanisms that are run: small problems with known distributions, many trials, and fixed seeds.
 
 Differences between observed and expected values are in standard errors.
 """
@@ -86,7 +86,7 @@ def iterates_after_edit() -> float:
 
 @measure
 def followed_after_edit() -> float:
-    """Return the largest distance of new gradients plus old noise from the gradients that iterations followed."""
+    """Return the largest distance of new gradients plus old noise from the noisy gradients that runs followed."""
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=100)
@@ -121,8 +121,8 @@ def tree_means(*, edit: Change) -> float:
 def tree_recomputations(*, n: int, gap: float) -> float:
     """Return how much the share of deletions that caused a recomputation differs from our exact formula.
 
-    All points except the deleted one are equal, and increments do not depend on a model: every sum moves by ``gap``
-    standard deviations of its noise.
+    All points except the deleted one are equal, and increments do not depend on a model. Every sum therefore moves by
+    ``gap`` standard deviations of its noise.
     """
     points = torch.zeros(n, dtype=torch.float64)
     points[0] = gap
@@ -154,7 +154,7 @@ def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[f
 
 @dataclass(frozen=True)
 class MeanFollower:
-    """Models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` if increments do not depend on a model."""
+    """A learner of models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` if increments ignore the model."""
 
     points: Tensor
     follows: bool = True

@@ -35,10 +35,10 @@ _TRIALS = 20_000
 
 @measure
 def weak_stream() -> list[Quantity]:
-    """Return the differences of the last model's mean and variance, after each edit, from those of a run.
+    """Return the differences of the last model's mean and variance, after each edit, from those of a fresh run.
 
-    The differences are in standard errors. The run has the records in the order of arrival, except that the last record
-    takes a deleted record's place.
+    The differences are in standard errors. The fresh run has the records in the order of arrival, except that the last
+    record takes a deleted record's place.
     """
     found = []
     for number, (records, tree) in enumerate(_states("arrival"), start=1):
@@ -53,9 +53,10 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return the differences of the last model's mean, and of the share of last places, from those of a fresh run.
+    """Return how much the last model's mean, and the share of last places, differ from those of a fresh run.
 
-    The differences are in standard errors, after each edit; places are compared after insertions.
+    The differences are in standard errors, after each edit. The share of trials in which a new record is last is
+    compared after each insertion.
     """
     found = []
     for number, (records, tree) in enumerate(_states("random"), start=1):
@@ -70,9 +71,9 @@ def exact_stream() -> list[Quantity]:
 
 @sweep("{order}")
 def stream_accuracy(*, order: Order) -> float:
-    """Return the difference of the last model's squared distance from the records' mean from a fresh run's.
+    """Return the last model's squared distance from the records' mean minus that of a fresh run.
 
-    It is measured after the stream, in standard errors of the difference. The squared distance is twice the excess risk
+    The difference is measured after the stream, in its standard errors. The squared distance is twice the excess risk
     of a squared loss.
     """
     *_, (records, tree) = _states(order)
@@ -90,8 +91,8 @@ def stream_accuracy(*, order: Order) -> float:
 def stream_recomputations(*, order: Order) -> Quantity:
     """Return how many edits cause a recomputation divided by ``rho`` times their number, with three standard errors.
 
-    In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If one did, the
-    recomputation would count.
+    In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If an insertion
+    did, its recomputation would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]

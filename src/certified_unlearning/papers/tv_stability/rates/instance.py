@@ -2,7 +2,7 @@
 
 A record of block ``j`` is ``(e_j, y)``, and its block has probability ``p_j``. For squared and logistic loss, ``y`` is
 1 with probability ``q_j`` and -1 otherwise; for absolute loss, it is ``w*_j``. There are few distinct records, so the
-counts of each describe a batch.
+number of copies of each describes a batch.
 """
 
 import math
@@ -33,7 +33,7 @@ class Blocks:
 
     @property
     def labels(self) -> Tensor:
-        """The labels of all distinct records, shape ``(2 blocks,)``: first one per block, then the other per block."""
+        """The labels of all distinct records, shape ``(2 blocks,)``: first one label of every block, then the other."""
         if self.loss == "absolute":
             return self.best.repeat(2)
         return torch.cat([torch.ones_like(self.best), -torch.ones_like(self.best)])
@@ -52,8 +52,8 @@ class Blocks:
         """Return the excess risk of models for the distribution of records.
 
         Args:
-            weights: The models, shape ``(trials, d)``, with ``d`` at least the number of blocks; further columns meet
-                no record.
+            weights: The models, shape ``(trials, d)``, with ``d`` at least the number of blocks; rows are 0 in further
+                columns.
         """
         own = weights[:, : len(self.best)]
         if self.loss == "squared":
@@ -81,7 +81,7 @@ class Blocks:
 
 
 def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
-    """Return the distribution whose shares halve from block to block, with the same best number in each.
+    """Return the distribution whose shares halve from block to block; all entries of the best model are equal.
 
     After ``T`` steps of size ``eta``, a descent has learned the blocks with a share above ``1 / (eta T)`` and not the
     others, whatever ``T`` is. Its excess risk is therefore of the order ``1 / T``, as in the bounds, whereas other

@@ -1,8 +1,8 @@
 """Chapter 4's learners at the parameters of their theorems, on data with few distinct records.
 
 The learners run the steps of the exact engine (`mechanisms.exact`), but keep nothing for edits. A batch is drawn as the
-counts of each distinct record in it. The distribution of these counts is that of a uniform batch, and a run costs the
-same for any number of records.
+number of copies of each distinct record. The distribution of these numbers is that of a uniform batch, and a run costs
+the same for any number of records.
 """
 
 import math
@@ -58,7 +58,7 @@ def proposition_3(problem: ConvexProblem) -> Planned:
 
 
 def theorem_22(problem: ConvexProblem) -> Planned:
-    """Return accelerated noisy SGD for which a share ``rho`` of edits recomputes (Theorem 22's second rate)."""
+    """Return accelerated noisy SGD that recomputes for a share ``rho`` of edits (Theorem 22's second rate)."""
     planned = erm.theorem_22(problem)
     steps, batch_size = erm.whole_numbers(planned, n=problem.n)
     return _noisy(erm.theorem_22_at(problem, steps=steps, batch_size=batch_size), planned.excess_risk, True)
@@ -72,7 +72,7 @@ def corollary_7(problem: ConvexProblem) -> Planned:
 
 
 def theorem_44(problem: ConvexProblem) -> Planned:
-    """Return noisy SGD for which a share ``rho`` of edits recomputes."""
+    """Return noisy SGD that recomputes for a share ``rho`` of edits."""
     planned = erm.theorem_44(problem)
     steps, batch_size = erm.whole_numbers(planned, n=problem.n)
     inner = erm.inner_problem(problem, steps=steps)
@@ -142,8 +142,8 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
         settings: The settings of the learner.
         counts: The counts of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape ``(trials, 2
             blocks)``, int64, for squared loss.
-        dimension: The dimension of a model, at least the number of blocks; further columns meet no record, but have
-            noise.
+        dimension: The dimension of a model, at least the number of blocks; in further columns, rows are 0, but noise is
+            not.
         draws: A fresh source of noise and offsets.
         key: The address of the batches.
     """

@@ -35,7 +35,7 @@ from certified_unlearning.papers.tv_stability.theory.single_pass import (
 from certified_unlearning.papers.tv_stability.theory.trees import calibrated_sigma
 
 BEYOND = 1.25
-"""The radius of the set of models divided by the norm of the best one."""
+"""The radius of the set of models divided by the norm of the best model."""
 LOGISTIC_SMOOTHNESS = 0.25
 
 
@@ -69,7 +69,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
-        before = position & (position - 1)  # The prefix before its last node.
+        before = position & (position - 1)  # The length of the prefix without its last node.
         own = noise[before & -before] + sigma * draws.normal(trials, learner.dimension)
         noise[position & -position] = own
         total += now
@@ -110,8 +110,8 @@ def projected_frank_wolfe(
 
     Each trial has its own projection.
 
-    The number of columns is that of the theorem without its constant and logarithm; all but a few rows are at most
-    twice as long.
+    The number of columns is that of the theorem without its constant and logarithm; the projection makes all but a few
+    rows at most twice as long.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)
@@ -195,7 +195,7 @@ def _run(
     key: tuple[str | int, ...],
     apart: int = 0,
 ) -> Passed:
-    """Learn from records that every trial draws anew; ``apart`` is the offset between two trials' records."""
+    """Learn from records that every trial draws anew; ``apart`` is the offset between the records of two trials."""
     draws = Draws.at(*key, "pass")
     orders = torch.searchsorted(instance.law.cumsum(0), draws.uniform(trials, n)).clamp(max=len(instance.law) - 1)
     orders += apart * torch.arange(trials)[:, None]

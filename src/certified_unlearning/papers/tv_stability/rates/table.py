@@ -18,7 +18,7 @@ from certified_unlearning.papers.tv_stability.sweeps import ExactRates
 BLOCKS = 10
 """The number of blocks of the distributions whose columns are swept."""
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
-"""The norms of best models."""
+"""The norms of the best models."""
 LONG = 16
 """The factor by which learners with as many steps as records have fewer records."""
 

@@ -14,15 +14,16 @@ def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> floa
     Args:
         shards: The number ``S`` of shards.
         slices: The number ``R`` of slices of a shard, each with a checkpoint and the same number of epochs.
-        printed: Whether to return Appendix C.1's ``(R + 1) S / 2``, called its average case, which is that of the last
-            slice. For a record in a uniform slice, the factor is ``3 R S / (2 R + 1)``, at most ``1.5 S`` (derived).
+        printed: Whether to return Appendix C.1's ``(R + 1) S / 2``. The appendix calls it the average case, but it is
+            that of a record in the last slice. For a record in a uniform slice, the factor is ``3 R S / (2 R + 1)``, at
+            most ``1.5 S`` (derived).
     """
     require_count(least=1, shards=shards, slices=slices)
     return (slices + 1) * shards / 2 if printed else 3 * slices * shards / (2 * slices + 1)
 
 
 def noisy_mean_sigma(*, n: int, rho: float) -> float:
-    """Return the noise of a ``rho``-stable mean of records in the unit ball, one replaced: ``sqrt(2 / pi) / (n rho)``.
+    """Return ``sqrt(2 / pi) / (n rho)``, noise that makes a mean in the unit ball ``rho``-stable under replacement.
 
     Appendix C.9.1 leaves the constant open (derived).
     """

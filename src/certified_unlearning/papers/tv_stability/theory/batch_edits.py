@@ -22,7 +22,7 @@ def replaced_members(
 ) -> npt.NDArray[np.float64]:
     """Return the distribution of the number of members of a batch that one edit of many records replaces.
 
-    It is that in Proposition 9's proof.
+    Proposition 9's proof uses this distribution.
 
     The edit replaces ``k_1`` records and either adds or removes ``k_2`` more.
 
@@ -60,7 +60,7 @@ def batch_edit_probability(
     changed, members = replaced + added + removed, n + added
     if batch_size > members - changed:
         return float(steps > 0)
-    # The factors are for one record after another not in a batch, so small probabilities keep their digits.
+    # Each factor is for one more record that is not in a batch. With logarithms, small probabilities keep their digits.
     log_none = math.fsum(math.log1p(-batch_size / (members - number)) for number in range(changed))
     return -math.expm1(steps * log_none)
 

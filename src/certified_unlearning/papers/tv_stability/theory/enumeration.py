@@ -89,7 +89,7 @@ def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) ->
 
 
 def batch_after_shrinking(n: int, batch_size: int, *, replaced: int, removed: int) -> Law:
-    """Return the distribution of a batch after an edit that replaces records and removes the last ones.
+    """Return the distribution of a batch after an edit that replaces records and removes the last records.
 
     This is case 2 of Algorithm 24.
     """
@@ -174,7 +174,7 @@ def order_after_insertion(n: int, *, end_included: bool) -> Law:
 
     Args:
         n: The number of records before the edit.
-        end_included: Whether the new end is one of the places; Section D.6.2 chooses among the existing ones.
+        end_included: Whether the new end is one of the places; Section D.6.2 chooses among the existing places.
     """
     law: Law = defaultdict(Fraction)
     places = n + 1 if end_included else n

@@ -1,4 +1,4 @@
-"""Rates, bounds and printed forms of chapter 4, for comparison in claims; rates have no constants and logarithms."""
+"""Rates, bounds and printed forms of chapter 4, for comparison in claims; rates omit constants and logarithms."""
 
 import math
 from dataclasses import replace

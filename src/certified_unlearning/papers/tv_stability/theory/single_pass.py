@@ -1,4 +1,4 @@
-"""Printed noise and rates of chapter 5, for comparison in claims; rates have no constants and logarithms."""
+"""Printed noise and rates of chapter 5, for comparison in claims; rates have neither constants nor logarithms."""
 
 import math
 from dataclasses import dataclass

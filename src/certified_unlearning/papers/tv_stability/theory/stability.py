@@ -24,7 +24,7 @@ def noisy_stability(
 ) -> float:
     """Return Proposition 1's bound, at most 1, on the stability of noisy SGD under one edit.
 
-    Batches amplify the divergences of single steps to ``32 alpha G^2 / (n sigma)^2``, and their sum is a
+    Batches amplify the divergences of single steps to ``32 alpha G^2 / (n sigma)^2``, and the sum over all steps is a
     Kullback-Leibler divergence of ``64 T G^2 / (n sigma)^2``.
 
     Args:
@@ -106,7 +106,7 @@ def lemma_32(
     """Return Lemma 32's bound, at most 1, on the stability of quantised SGD under an edit of many records.
 
     A step costs ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` added records; the
-    shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice, it is above 1, whereas
+    shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice, Lemma 32's bound is above 1, whereas
     `batch_edits.batch_edit_probability` bounds the same stability and is at most 1.
     """
     require_count(least=1, n=n, dimension=dimension)

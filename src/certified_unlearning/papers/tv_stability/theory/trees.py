@@ -1,4 +1,4 @@
-"""Trees of prefix sums: the nodes that an edit tests, and the mean probability over positions that it is rejected."""
+"""Trees of prefix sums: the nodes that an edit tests, and the probability that a test rejects at a random position."""
 
 import math
 
@@ -43,10 +43,10 @@ def tested_nodes(n: int) -> npt.NDArray[np.int64]:
 
 
 def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
-    """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`, for which no edit of up to ``n`` records exceeds ``rho``.
+    """Return the noise ``L B / (sqrt(2 pi) rho)``, with ``L`` `heights`, for a tree of up to ``n`` records.
 
-    It bounds the stability of the tree and the probability of a recomputation, whatever the record's position is
-    (derived).
+    With this noise, ``rho`` bounds the stability of the tree and the probability that an edit causes a recomputation,
+    whatever the record's position is (derived).
     """
     require_count(least=1, n=n)
     require_positive(rho=rho, sensitivity=sensitivity)
