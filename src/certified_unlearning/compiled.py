@@ -1,6 +1,6 @@
-"""C++ sources that this machine's compiler builds once. Without a compiler, slower code does their work.
+"""C++ sources that this machine's compiler builds once. Without a compiler, slower code does the same work.
 
-The environment variable ``UNLEARNING_KERNEL=off`` disables them.
+The environment variable ``UNLEARNING_KERNEL=off`` disables the compiled code.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ SECONDS = 120
 
 
 def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
-    """Return the compiled source, built now if it was not yet built on this machine; None if that is not possible.
+    """Return the compiled source; compile it first if this machine has not done so yet. None if that is not possible.
 
     A compiler failure causes a warning.
 

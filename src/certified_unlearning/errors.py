@@ -1,12 +1,12 @@
-"""The errors that a user can cause. The command line prints their message as one sentence and exits with 1."""
+"""The errors that a user can cause. The command line prints such an error as one sentence and exits with 1."""
 
 
 class UnlearningError(Exception):
-    """Base class of all errors that the user's input causes, not a fault of the program."""
+    """Base class of all errors that are caused by the user's input, not by a fault of the program."""
 
 
 class ParameterError(UnlearningError, ValueError):
-    """A parameter has a value outside its range (``epsilon = 0``), or an unknown one (a misspelt preset).
+    """A parameter has a value outside its range (``epsilon = 0``), or an unknown value (a misspelt preset).
 
     Functions and data classes check their arguments. This is documented only here: under *Raises*, docstrings name this
     error only if its cause is more than a single invalid value.

@@ -26,7 +26,7 @@ def print_data(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Print in the block that something was done; if printing fails or is interrupted, the raised error reports it.
+    """Print in the block that work is done. If printing fails or is interrupted, the raised error reports the work.
 
     Args:
         done: The finished work, as a sentence without its full stop. It tells the user not to repeat the work.
@@ -50,7 +50,7 @@ def after(done: str) -> Iterator[None]:
 
 @contextmanager
 def interruptible(known: Callable[[], str]) -> Iterator[None]:
-    """Add to an interruption of the block what the user must know, unless it carries a message already."""
+    """Add to an interruption of the block what the user must know, unless the interruption already has a message."""
     try:
         yield
     except Interrupted as interrupt:

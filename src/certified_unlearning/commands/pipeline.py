@@ -451,7 +451,7 @@ def _number(value: Any) -> str:
 
 
 def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
-    """Return each preset's experiments with their papers, in the papers' order, without those that were left out."""
+    """Return each preset's experiments, except left-out ones, with their papers, in the order of the papers."""
     from certified_unlearning.reproduction.layout import Layout
 
     named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}

@@ -39,7 +39,8 @@ def with_settings(
 
     Args:
         command: The command, which gets the settings by ``**``.
-        mechanisms: The mechanisms whose settings become options; the first one counts if several share a name.
+        mechanisms: The mechanisms whose settings become options; of several settings with the same name, the first
+            counts.
         panel: Heading of the settings in a help, which then shows their usual values; None for no help.
     """
     fields: dict[str, FieldInfo] = {}

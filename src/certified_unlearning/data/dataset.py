@@ -25,7 +25,7 @@ class DataSet:
         raw_files: The published files; empty if the records come with a package.
         features: The choices of image features, the usual one first; empty if there is no choice.
         package: The package that contains the records, if there are no raw files.
-        content_sha256: Digest of those records.
+        content_sha256: Digest of the records that the package contains.
         learned_from: What the preprocessing learns from the records. A guarantee must assume that this is public.
             Empty if each record is prepared on its own.
         preset: The preset that produces results on this data set; empty if it has the data set's name.
@@ -48,7 +48,7 @@ class DataSet:
         Args:
             raw_root: The directory that `fetch.fetch` filled.
             seed: Seed of the split into training and test part, if the source has no split.
-            features: The choice of image features; None means the only or usual ones.
+            features: The choice of image features; None means the only or the usual features.
 
         Raises:
             ParameterError: The data set has no such features, or an extra is not installed.

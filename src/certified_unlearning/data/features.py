@@ -28,7 +28,7 @@ class Extractor:
         name: Name in `prepare`.
         title: Name in records and certificates.
         privacy: A sentence on whether the function depends on the data that it is applied to.
-        identity: Everything besides the pixels that determines its values: parameters, versions, the digest of its
+        identity: Everything besides the pixels that determines the features: parameters, versions, the digest of its
             weights.
         apply: Maps uint8 images, shape ``(count, 32, 32, 3)``, to floats, shape ``(count, d)``.
     """
@@ -77,8 +77,8 @@ def import_extra(module: str, extra: str, need: str) -> Any:
     """Import a module that an optional extra installs.
 
     Args:
-        module: Its name.
-        extra: The extra of this package.
+        module: The module's name.
+        extra: The extra of this package that installs the module.
         need: The need, for the message, such as "features 'hog' need scikit-image".
 
     Raises:

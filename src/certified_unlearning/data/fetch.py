@@ -28,7 +28,7 @@ def fetch(data_set: DataSet, raw_root: Path) -> list[Path]:
     """Put the raw files of a data set in place.
 
     Returns:
-        Their paths; empty for a data set that needs none.
+        The paths of the files; empty for a data set that needs no files.
 
     Raises:
         DataError: A file is damaged, or cannot be found.

@@ -40,7 +40,7 @@ class PreparedData:
         features: Name of the features in records and certificates.
         train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1. Either an array, or rows that
             stay in their file.
-        train_labels: int8, shape ``(n,)``; one of `label_values`.
+        train_labels: int8, shape ``(n,)``; each is one of `label_values`.
         test_features: float32, shape ``(n_test, d)``.
         test_labels: int8, shape ``(n_test,)``.
         preprocessing: Description of the preprocessing of the raw records.

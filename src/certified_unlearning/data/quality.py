@@ -31,7 +31,8 @@ class ClassQuality:
 
     Attributes:
         name: Name of the class.
-        precision: Share of the records predicted as the class that belong to it; None if there are none.
+        precision: Share of the records predicted as the class that belong to it; None if no record is predicted as the
+            class.
         recall: Share of its records that are predicted as the class; None if it has no records.
         records: Number of its records.
         predicted: Number of records that are predicted as the class.

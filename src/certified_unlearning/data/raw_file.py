@@ -11,8 +11,8 @@ class RawFile:
         path: Path of the file below the raw root, and below the directory that UNLEARNING_DATA names.
         sha256: Digest of its content. For a single compressed file (``.gz``, not an archive), the content is the
             decompressed bytes.
-        md5: Digest of the published file itself, which is its name in the DVC cache.
-        addresses: Addresses of the published file, in the order to try.
+        md5: Digest of the published file itself; this digest is the file's name in the DVC cache.
+        addresses: Addresses of the published file, in the order in which they are tried.
         gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
         lossy_copy: A less exact file with the same records. It is used, before anything is downloaded, if it is present
             and this file is not. Data that were prepared from it are marked as such.

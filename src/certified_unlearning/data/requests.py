@@ -56,8 +56,8 @@ def draw_removals(data: PreparedData, *, records: int, adjacency: PipelineAdjace
         data: The data set.
         records: Number of records to remove.
         adjacency: The kind of replacement. ``replace``: features from N(0, I) scaled to norm 1 and a uniform label (the
-            experiments of Chien et al. 2024). ``zero-out``: zero features, so that the loss is constant, and the old
-            label.
+            experiments of Chien et al. 2024). ``zero-out``: zero features, so that the loss is constant; the label
+            stays.
         seed: The only source of randomness. The choice, the features and the labels have separate streams.
 
     Raises:

@@ -31,7 +31,7 @@ def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
     """Return the data set with this name.
 
     Raises:
-        ParameterError: There is no such data set; the message lists the existing ones.
+        ParameterError: There is no such data set; the message lists the existing data sets.
     """
     known = {each.name: each for each in data_sets}
     if name not in known:

@@ -16,9 +16,9 @@ A model directory holds
 ``lock``                     a lock that `apply` and `add` hold while they run
 ===========================  ======================================================================
 
-The log may also be kept in a second place (`log.second_place`). With this second log, `log.replay` brings a directory
-that was restored from a backup up to date. `method` defines what a mechanism must provide to a ledger, and `methods`
-has the implementations. `state` computes the ledger's state from its events.
+The log may also be kept in a second place (`log.second_place`). With this second log, `log.replay` updates a directory
+that was restored from a backup. `method` defines what a mechanism must provide to a ledger, and `methods` has the
+implementations. `state` computes the ledger's state from its events.
 
 `initialisation`, `requests`, `application`, `adding`, `log` and `verification` carry out the commands. `prediction`
 uses the model. `quality` tells the operator how good the model is, and writes nothing about it to a file. A version of

@@ -1,8 +1,8 @@
 """The command `apply`: pending requests become one batch, and one new version of the model without their records.
 
-If `apply` crashes, the next one finishes the work. Until the event `applied` is in the ledger, the old version is
-current, and the whole batch is carried out again from its weights. The noise is new, or the same if exactness requires
-it. After that event, only files remain to be deleted.
+If `apply` crashes, the next `apply` finishes the work. Until the event `applied` is in the ledger, the old version is
+current, and the whole batch is carried out again from the old weights. The noise is new, or the same if exactness
+requires it. After that event, only files remain to be deleted.
 """
 
 import functools

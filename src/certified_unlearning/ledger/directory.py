@@ -84,7 +84,7 @@ class ModelDirectory:
 
         Raises:
             DataError: The file cannot be read.
-            LedgerError: Its content differs from what the log records.
+            LedgerError: The content of the file differs from what the log records.
         """
         return _recorded(self.weights(version.version), version.weights_sha256, "model")
 
@@ -122,7 +122,7 @@ class ModelDirectory:
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:
-        """Return files to delete: temporary ones, and those of unfinished and earlier versions except certificates."""
+        """Return files to delete: temporary files, and files of unfinished or earlier versions except certificates."""
         version, known = state.current.version, {each.version for each in state.versions}
         # A planned version already uses its key, and the records that it adds are in no other file.
         kept = [self.digest_key(version)]
@@ -220,7 +220,7 @@ def shell_command(name: str, path: Path) -> str:
 
 def _flock(descriptor: int, shared: bool) -> bool:
     """Try to take the lock, and return whether it was taken; wait a moment, because `status` holds it only briefly."""
-    import fcntl  # Windows has none; the other commands still work there.
+    import fcntl  # Windows has no such module; the other commands still work there.
 
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -291,7 +291,7 @@ def _recorded(path: Path, sha256: str, what: str) -> bytes:
 
 @contextmanager
 def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
-    """If a file fails in the block, raise its error together with a note on how the work goes on.
+    """If a file operation fails in the block, raise its error together with a note on how the work goes on.
 
     Args:
         path: The model directory.

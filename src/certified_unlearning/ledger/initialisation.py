@@ -109,7 +109,7 @@ def initialise(
         device: The device that takes noisy steps, now and later.
         key_file: A new file for the key of identifiers; by default, the key is kept in the directory.
         planned: A function that is called before learning begins, with what was read and what is planned.
-        log: A new file outside the directory in which the log is kept, too.
+        log: A new file outside the directory, for a second copy of the log.
         asked: Settings of the mechanism. A setting of another mechanism is refused, unless it has its default value.
 
     Returns:
@@ -275,7 +275,7 @@ def _copy(
 ) -> _Copied:
     """Write rows and labels to the training copy, and the rows' owners to the ledger.
 
-    ``shares`` tallies how much of a row's norm each column carries. Only the operator sees it.
+    ``shares`` tallies how much of a row's norm each column carries. Only the operator sees this tally.
     """
     n = features = 0
     labels = label_values(table)
@@ -313,7 +313,7 @@ def _copy(
 
 @contextmanager
 def _explained(table: Table) -> Iterator[None]:
-    """Replace an error about the first value that a declaration does not cover by one that names all such columns."""
+    """Replace an error about the first undeclared value by an error that names all columns with undeclared values."""
     try:
         yield
     except UnfitError:
@@ -366,7 +366,7 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
     _require_vacant(path)
     directory = ModelDirectory(unfinished(path))
     try:
-        # Only its owner may read the directory, because it holds people's records.
+        # Only the owner may read the directory, because it holds people's records.
         directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory.lock.touch()
         with directory.locked():

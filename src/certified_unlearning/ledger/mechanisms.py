@@ -159,7 +159,7 @@ def require_text(mechanism: str) -> None:
 
 
 def _require_usual(mechanism: str, name: str, value: object) -> None:
-    """Raise `ParameterError` unless a setting that only other mechanisms have has its default."""
+    """Raise `ParameterError` unless a setting that belongs only to other mechanisms has its default."""
     others = [each for each in MECHANISMS.values() if name in each.settings.model_fields]
     if not others:
         raise ParameterError(f"there is no setting {name!r} of any mechanism")

@@ -40,7 +40,7 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and how all rows were read for it; the latter is None if the plan determines it."""
+    """A batch that was carried out, and how all rows were read for it; `reading` is None if the plan determines it."""
 
     batch: Batch
     reading: Reading | None
@@ -206,7 +206,7 @@ class Method(ABC, Generic[PlanT]):
         """
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate, of any release, states what these batches give; arguments of `certificate`."""
+        """Return whether a certificate of any release states what these batches give; arguments as in `certificate`."""
         return certificate.is_like(self.certificate(answered, "", lost))
 
 

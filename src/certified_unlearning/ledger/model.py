@@ -1,4 +1,4 @@
-"""The model in a directory: its part that never changes, and each version's weights, secret and certificate."""
+"""The model in a directory: the part that never changes, and each version's weights, secret and certificate."""
 
 import hmac
 import json
@@ -76,7 +76,7 @@ class StoredModel(BaseModel):
 
 
 def with_intercept(rows: Any) -> Any:
-    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not. Their norm is at most 1 if that of ``x`` is."""
+    """Return rows ``(x, 1) / sqrt(2)``, float32, sparse or not. Their norm is at most 1 if the norm of ``x`` is."""
     if not isinstance(rows, np.ndarray):
         from certified_unlearning.engine.objectives import sparse  # Not at the top: dense rows do without SciPy.
 
@@ -90,7 +90,7 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
 
     Raises:
         DataError: The file cannot be read.
-        LedgerError: It differs from what the log records about it.
+        LedgerError: The file differs from what the log records about it.
     """
     if file_sha256(directory.model) != state.start.model_sha256:
         raise LedgerError(f"{directory.model} was tampered with: it is not what `unlearn init` recorded")
@@ -125,7 +125,7 @@ def write_version(
         arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
         content = safetensors.numpy.save(arrays, header)
         with atomic_path(directory.secret(version)) as temporary:
-            # Only its owner may read the secret, even if the directory is opened for others to read the weights.
+            # Only the owner may read the secret, even if the directory is opened for others to read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
         recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}
@@ -146,7 +146,7 @@ def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
 
     Raises:
         DataError: The file cannot be read.
-        LedgerError: It differs from what the log records about it.
+        LedgerError: The file differs from what the log records about it.
     """
     if version.secret_digest is None:
         return None
@@ -163,7 +163,7 @@ def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
 
 
 def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -> str:
-    """Return a digest that reveals nothing once its key is destroyed; one without a key could test guessed records."""
+    """Return a digest that reveals nothing once its key is destroyed; without a key, guesses could be tested by it."""
     return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 

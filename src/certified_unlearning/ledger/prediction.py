@@ -293,7 +293,7 @@ class LoadedRegression(LoadedModel):
 
         Raises:
             DataError: There are no rows, or all targets are the same.
-            ParameterError: A target is not a number, or the number of targets is not that of rows.
+            ParameterError: A target is not a number, or there are not as many targets as rows.
         """
         try:
             targets = np.asarray(labels, np.float64).ravel()
@@ -337,12 +337,12 @@ class LoadedEnsemble(LoadedModel):
         raise ParameterError("this model answers labels only: a threshold needs probabilities, which it does not give")
 
     def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
-        """Return the name of each row's class, shape ``(n,)``; None if removals could have changed it."""
+        """Return the name of each row's class, shape ``(n,)``; None if removals could have changed the prediction."""
         return np.asarray(self.answers(rows)["prediction"])
 
     def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
         """Return columns of a table: each row's prediction or None, and the number of abstaining shards."""
-        import torch  # Not at the top: linear models do without.
+        import torch  # Not at the top: linear models need no PyTorch.
 
         found = self._shards.votes(torch.from_numpy(self._features(rows).astype(np.float64)))
         labels = found.labels.numpy()
@@ -362,7 +362,7 @@ class LoadedEnsemble(LoadedModel):
 
 
 def load_model(path: str | Path) -> LoadedModel:
-    """Load the current version of a model, or a copy that `unlearn export` or `unlearn track` made of one.
+    """Load the current version of a model, or a copy of a version that `unlearn export` or `unlearn track` made.
 
     A copy does not show whether records were removed since it was made; `unlearn status` of the model directory does.
 

@@ -1,8 +1,8 @@
 """Quality of the current version on the remaining training records, for the operator only.
 
 The quality is computed from the records without noise, so no guarantee covers it. A value from before a removal may
-reveal something of the removed records. So each call computes it anew, and it is not written to any file. Rows are read
-block by block. The module has no heavy imports, because `status` works without PyTorch.
+reveal something of the removed records. So each call computes the quality anew, and does not write it to any file. Rows
+are read block by block. The module has no heavy imports, because `status` works without PyTorch.
 """
 
 from pathlib import Path

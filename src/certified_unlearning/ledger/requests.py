@@ -39,10 +39,10 @@ class Skipped(NamedTuple):
 
     Attributes:
         identifier: The person's identifier.
-        answer: Why not.
+        answer: Why the removal was not requested now.
         recorded: When this answer, the earlier request or its hold was recorded, in UTC.
         version: The version that removed the records; None where no version did.
-        applied: When it became the current one, in UTC.
+        applied: When that version became the current one, in UTC.
     """
 
     identifier: str
@@ -89,18 +89,19 @@ def request(
     Args:
         path: The model directory.
         identifiers: The people's identifiers, in any spelling that the table's rules treat as equal (7.0 is 7).
-        file: A CSV file with more identifiers, in its only column or in the column with the data's identifier name.
+        file: A CSV file with more identifiers, in its only column or in the column named like the data's identifier
+            column.
         one_spelling: Whether similar identifiers, which differ from the named ones in blanks, case or encoding, belong
             to other people. By default, a request that leaves out a similar identifier is refused.
         skip_unknown: Whether people without records, people whose removal was requested before, and repeated
-            identifiers are skipped and reported. Otherwise they are refused. The log records once for each person
-            without records, under a pseudonym, that this was the answer.
+            identifiers are skipped and reported. Otherwise they are refused. For each person without records, the log
+            records once, under a pseudonym, that there were none.
         terms: When the requests were received and are due, and why they must wait, if they must.
 
     Raises:
         ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
             similar identifier is left out. With ``skip_unknown``: an unknown identifier is similar to one that is, or
-            was, in the data; or it is a missing one, a header, or several identifiers in one.
+            was, in the data; or it stands for a missing identifier, is a header, or holds several identifiers.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -206,7 +207,7 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
 def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
     """Return how many of these people have records in the training copy, and how many have asked to be removed.
 
-    People count who had no records in the data when they asked: their records must not be used either.
+    People who had no records in the data when they asked count, too: their records must not be used either.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
@@ -295,7 +296,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left (none while one is running), and whether one is running."""
+    """Return the files that an interrupted `apply` left, and whether an `apply` is running; while one is, no files."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -310,7 +311,7 @@ def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCerti
 
     Raises:
         DataError: The file cannot be read.
-        LedgerError: It differs from what the log records about it.
+        LedgerError: The file differs from what the log records about it.
     """
     directory.recorded_certificate(state.current)
     certified = state.current.certificate.read(directory.certificate(state.current.version))

@@ -43,7 +43,7 @@ class Batch:
         up_to: The sequence number of the last request of this batch.
         requests: The number of people who are removed; 0 if records are added while no request waits.
         records: The number of rows that are removed.
-        steps: The number of noisy steps that remove them, ``K``; 0 for a Newton step or a refit.
+        steps: The number of noisy steps that remove the rows, ``K``; 0 for a Newton step or a refit.
         training_digest: Keyed digest of the training copy without the removed rows and with the added ones.
         places: The mini-batches or slices of the removed rows, with the number of rows in each; None if there are none.
         addition: The records that are added at the end of the training copy; None if there are none.
@@ -101,9 +101,10 @@ class Version:
         kind: Kind of its certificate; None if an earlier release did not record it.
         removed_before: Whether records were removed from an earlier version.
         event: The number of its event.
-        lost_before: The number of lost versions that were published before it. It does not follow from them.
-        lost_since: The number of versions that were published after it and lost. The statement of its certificate about
-            all versions does not count them.
+        lost_before: The number of lost versions that were published before this version. This version does not follow
+            from them.
+        lost_since: The number of versions that were published after this version and lost. The statement of this
+            version's certificate about all versions does not count them.
     """
 
     version: int
@@ -136,7 +137,7 @@ class Version:
 
     @property
     def stated(self) -> "Stated":
-        """The certificate's numbers, from the ledger. That for all versions is left out unless it counts lost ones."""
+        """The certificate's numbers, from the ledger; no epsilon for all versions if later versions were lost."""
         from certified_unlearning.certificate.base import Stated
 
         every = None if self.lost_since else self.epsilon_all_published
@@ -153,7 +154,7 @@ class Version:
             return OF_LEDGERS["ensemble"]
         if self.delta == 0:
             return OF_LEDGERS["exact"]
-        # Noisy steps keep no secret. The first version of a refit mechanism keeps one, though it answers no request.
+        # Noisy steps keep no secret. The first version of a refit keeps a secret, though it answers no request.
         return OF_LEDGERS["steps" if self.secret_digest is None else "residual"]
 
     @property
@@ -209,7 +210,7 @@ class Restored(NamedTuple):
 
     Attributes:
         time: The time when `replay` recorded the restore, in UTC.
-        name: A random name: every restore has another one, and a migration keeps it.
+        name: A random name: every restore has a different name, and a migration keeps it.
         to: The number of the event from which the model went on.
     """
 

@@ -35,7 +35,7 @@ class Earlier(NamedTuple):
     Attributes:
         sequence: The event's number.
         sealed: A keyed digest of the event's hash before the migration (`Names.sealed`).
-        hidden: The digest of the content that the event's leaf does not show; None if it shows everything.
+        hidden: The digest of the content that the event's leaf does not show; None if the leaf shows everything.
         tag: Proof that a migration wrote the sealed hash.
     """
 
@@ -72,7 +72,7 @@ class Ledger:
         """
         with connected(path, "mode=rwc") as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            # Pseudonyms are inserted all over their table. So 64 MB of it stay in memory; SQLite's default is 2 MB.
+            # Pseudonyms are inserted all over their table, so 64 MB of it stay in memory; SQLite's default is 2 MB.
             connection.execute("PRAGMA cache_size = -65536")
             ledger = cls(path, connection, key)
             connection.execute("BEGIN IMMEDIATE")
@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def names(self) -> Names:
-        """The form in which people are written. It is read each time, because a migration may change it meanwhile.
+        """The format in which the ledger names people. It is read each time, because a migration may change it.
 
         Raises:
             DataError: A later release wrote the ledger.
@@ -116,7 +116,7 @@ class Ledger:
 
         Raises:
             MissingKeyError: The key cannot be read.
-            LedgerError: It is not the key that `init` made.
+            LedgerError: The key is not the one that `init` made.
         """
         if self._key is None:
             self._key = self.key_in(place_of(self.path.parent))
@@ -137,7 +137,7 @@ class Ledger:
         """Return the error that says why the key of identifiers cannot be read; None if it can be read.
 
         Raises:
-            LedgerError: It is not the key that `init` made.
+            LedgerError: The key is not the one that `init` made.
         """
         try:
             self.key()
@@ -186,7 +186,7 @@ class Ledger:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Undo what the block writes if it raises; the surrounding transaction goes on."""
+        """If the block raises, undo what it wrote; the surrounding transaction goes on."""
         self._connection.execute("SAVEPOINT attempt")
         try:
             yield
@@ -197,7 +197,7 @@ class Ledger:
         self._connection.execute("RELEASE attempt")
 
     def _follow(self, before: Last) -> Callable[[], object] | None:
-        """Write new events to the log in the second place, and return a function that undoes this; None without any."""
+        """Write new events to the second place's log; return a function that undoes this, None without new events."""
         path = self.log()
         if path is None or self.last() == before:
             return None
@@ -313,7 +313,7 @@ class Ledger:
         return [event_of(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
-        """Return the count of requests with numbers above ``after``, and the largest number, else ``after``."""
+        """Return the count of requests with numbers above ``after``, and their largest number, by default ``after``."""
         query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
         count, last = self._connection.execute(query, (after, after)).fetchone()
         return count, last
@@ -344,7 +344,8 @@ class Ledger:
         """Give all people pseudonyms, and write all tables in the present format, inside a transaction.
 
         Args:
-            earlier: Each event as it was before, so that its leaf in proofs and its former hash stay known.
+            earlier: Each event as it was before the migration, so that its leaf in proofs and its former hash stay
+                known.
         """
         key, names = self.key(), Pseudonyms(self.key)
         events = self._connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY sequence").fetchall()

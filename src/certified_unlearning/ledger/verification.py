@@ -236,7 +236,7 @@ def _check_batches(ledger: Ledger, state: State) -> None:
 
 
 def _check_absent(ledger: Ledger) -> None:
-    """Check that nobody has rows of whom the log says that there are none; `add` refuses these people."""
+    """Check that people who had no rows according to the log still have none; `add` refuses these people."""
     absent = ledger.answered_absent()
     people = ledger.owners.people() if absent else set[str]()
     wrong = next((event for name, event in absent.items() if name in people), None)

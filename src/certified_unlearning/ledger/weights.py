@@ -15,7 +15,7 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
 
     Raises:
         DataError: The file cannot be read.
-        LedgerError: It differs from what the log records about it.
+        LedgerError: The file differs from what the log records about it.
     """
     return safetensors.numpy.load(directory.recorded_weights(version))["weights"]
 

@@ -204,7 +204,7 @@ def init(
 
 
 class InitCommand(TyperCommand):
-    """The command `init` with the options of all mechanisms. Its help shows only those of the chosen mechanism.
+    """The command `init` with the options of all mechanisms. Its help shows only options of the chosen one.
 
     It accepts all options, so that one which does not belong to the chosen mechanism is refused with a clear sentence.
     """
@@ -404,7 +404,7 @@ def _parsed(declared: dict[str, Any], where: str) -> "Table":
 
 
 def _refuse_date(value: object) -> None:
-    """Refuse the date that YAML reads from words that look like one."""
+    """Refuse a date, which YAML reads from words that look like a date."""
     raise ParameterError(f"the declaration has the {type(value).__name__} {value}; put quotes around it")
 
 

@@ -106,7 +106,7 @@ def _done(request_before: Skipped) -> str:
 
 
 def _listed(named: Sequence[str]) -> str:
-    """Return how many there are, and the first of them."""
+    """Return how many people are named, and the first of them."""
     more = f" and {len(named) - _MOST_NAMED:,} more, which --json lists" if len(named) > _MOST_NAMED else ""
     return f"{counted(len(named), 'person')}: {', '.join(named[:_MOST_NAMED])}{more}"
 

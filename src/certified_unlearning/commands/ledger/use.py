@@ -339,8 +339,9 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     Args:
         model_dir: Path of the model directory.
         names_columns: Whether to name a column that dominates the norm of the rows.
-        again: Whether `init` has already warned the operator. Then nothing is tried, which would take seconds: one line
-            names the command that repeats the warning. A model that became useless causes a warning every time.
+        again: Whether `init` has already warned the operator. Then no advice is tried, because that would take seconds:
+            one line names the command that repeats the warning. A model that became useless causes a warning every
+            time.
     """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):

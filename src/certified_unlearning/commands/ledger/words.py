@@ -56,7 +56,7 @@ def version_in_words(version: Version) -> str:
 
 
 def records_of_people(records: int, people: int) -> str:
-    """Return the two counts in words, such as "3 records of 2 people"."""
+    """Return the numbers of records and people in words, such as "3 records of 2 people"."""
     return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 

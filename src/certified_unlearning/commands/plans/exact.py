@@ -334,7 +334,7 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
 def _with_published_shape(
     flags: ExactFlags, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
 ) -> tuple[ExactFlags, erm.ConvexProblem | None]:
-    """Return the flags with a theorem's steps and batches for missing ones, and the convex problem if it is known."""
+    """Return the flags, with a theorem's steps and batches if these are missing, and the convex problem if known."""
     noise = flags.quantum if flags.sigma is None else flags.sigma
     if flags.steps is None and flags.batch_size is None and noise is None:
         problem = _problem(flags)
@@ -387,14 +387,14 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
 
 
 def _published(real: float | Fraction) -> int:
-    """Return published steps, or a published batch size, as a whole number; at least 1, even if they are smaller."""
+    """Return published steps, or a published batch size, as a whole number; at least 1, even if the source has less."""
     if math.isnan(real):
         raise ParameterError(_TOO_FAR_APART)
     return max(1, math.floor(min(real, planning.MOST_STEPS)))
 
 
 def _of_tests(n: int, steps: int, batch_size: int, probability: float) -> float:
-    """Return an upper bound on a deletion's mean number of gradients: two per batch with the record, and reruns."""
+    """Bound a deletion's mean number of gradients from above: two per batch with the record, and those of reruns."""
     each = probability_each(_below_one(probability), steps)
     again = recomputation.iterations_run_again(steps=steps, rejection=each, reflected_counts=False)
     return 2 * steps * batch_size / n + batch_size * again

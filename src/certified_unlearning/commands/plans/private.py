@@ -78,7 +78,8 @@ class PrivateCalibration:
     """The noise and steps that one method needs, and what they guarantee.
 
     Attributes:
-        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` all.
+        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` runs all
+            of them.
         relation: The relation that makes two data sets neighbours, for both epsilons.
         records: The number of deleted records that the model covers.
         epsilon: The epsilon for ``records`` deleted records together.
@@ -91,8 +92,8 @@ class PrivateCalibration:
             perturbation.
         step_size: The step size of descent.
         strong_convexity: The strong convexity of output perturbation's objective.
-        cost: An upper bound on the mean loss on these records that privacy adds, if the analysis has such a bound. For
-            descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
+        cost: An upper bound on how much privacy adds to the mean loss on these records, if the analysis has such a
+            bound. For descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
         gradient: An upper bound on the root of the mean squared gradient on these records, if the analysis has one.
     """
 
@@ -127,7 +128,7 @@ def run(flags: PrivateFlags, *, as_json: bool) -> None:
 
 
 def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
-    """Return a calibration of each method that covers deleted records without work, and why other methods are left out.
+    """Calibrate each method that covers deletions without further work; also return why other methods are left out.
 
     Raises:
         ParameterError: A flag is missing or invalid.

@@ -54,7 +54,7 @@ class Method(NamedTuple):
     Attributes:
         name: The method's name in certificates.
         plan: A function that makes the method's plan.
-        optional: Whether the method is left out if it cannot be planned, while the others are shown.
+        optional: Whether the method is left out if it cannot be planned, while other methods are shown.
     """
 
     name: str
@@ -124,7 +124,7 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return the epsilon and delta of one record that suffice for all of them, for a method without a ``mu``."""
+    """Return the epsilon and delta of one record that suffice for all covered records, for a method without ``mu``."""
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

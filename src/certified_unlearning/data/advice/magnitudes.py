@@ -33,7 +33,7 @@ class Magnitudes:
             self._squares += float(np.square(distances).sum())
 
     def mean_square(self, low: float, high: float, rows: int) -> float:
-        """Return the mean over rows of the square of a number after mapping the range from ``low`` to ``high``.
+        """Return the mean over rows of the number's square, with the range from ``low`` to ``high`` mapped to [-1, 1].
 
         A row without a number counts as 0, the middle of the range. The result is at most 1; overflow gives 1, too.
         """

@@ -1,4 +1,4 @@
-"""The share of a row's squared norm that each column carries. If one carries nearly all, the others hardly count.
+"""The share of a row's squared norm that each column carries. If one column carries nearly all, others hardly count.
 
 Rows come block by block, so they may exceed memory. The shares are computed from the records, so they are for the
 operator only.
@@ -32,7 +32,7 @@ class DominantColumn(NamedTuple):
     others: int
 
     def in_words(self) -> str:
-        """Return its effect on the other columns, without a full stop."""
+        """Return the column's effect on the other columns, without a full stop."""
         return f"{self.column} carries {percent(self.share)} of a row's squared norm, so {hardly_count(self.others)}"
 
 
@@ -40,8 +40,8 @@ class Shares:
     """A tally of shares over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column of each feature; the features of a one-hot column count together. A number of features means
-            that each is a separate unnamed column; there may be a million of these.
+        columns: The column of each feature; the features of a one-hot column count together. If a number of features is
+            given instead, each feature is a separate unnamed column; there may be a million of these.
     """
 
     def __init__(self, columns: Sequence[str] | int) -> None:

@@ -94,7 +94,7 @@ class Criterion(NamedTuple):
         """Read one of `CRITERIA`; messages refer to it as ``name_of_option``.
 
         Raises:
-            ParameterError: The text is not one of them.
+            ParameterError: The text is not one of `CRITERIA`.
         """
         name, separator, number = text.partition("=")
         if name not in _CHOICES or bool(separator) != (name in ("recall", "precision")):
@@ -163,7 +163,7 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
 
 
 def _between(below: float, at: float) -> float:
-    """Return the number with the fewest digits in (``below``, ``at``] and in (0, 1), near the middle of both."""
+    """Return the number with the fewest digits near the middle of (``below``, ``at``], inside it and inside (0, 1)."""
     for digits in range(1, _MOST_DIGITS + 1):
         short = float(f"{(below + at) / 2:.{digits}g}")
         if below < short <= at and 0 < short < 1:

@@ -1,7 +1,8 @@
 """The quality of a model with a different regulariser or different noise, tried on some training records.
 
 Models without noise are fitted on one half of the records and evaluated on the other, both ways, so that overfitting
-does not look like an improvement. Rows are those that the model sees, including the intercept's constant if it has one.
+does not look like an improvement. Rows are those that the model sees, including the intercept's constant if there is an
+intercept.
 """
 
 import warnings
@@ -133,7 +134,7 @@ class Trial:
 
         Args:
             strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
-            noise: Noise on its weights.
+            noise: Noise on the model's weights.
             shares: Factors on the losses of records of each class; by default those of the trial.
         """
         weighed = self._shares if shares is None else tuple(shares)

@@ -143,6 +143,6 @@ def refuse_balanced(table: Table) -> NoReturn:
 
 
 def _more_common_spelling(text: str, counts: Mapping[str, int]) -> str | None:
-    """Return the most common class with which this one may be confused, if that class is more common."""
+    """Return the most common class with which this one may be confused, if it is more common than this one."""
     others = [other for other in counts if folded(other) == folded(text) and counts[other] > counts[text]]
     return max(others, key=counts.__getitem__, default=None)

@@ -30,9 +30,9 @@ class Prose(NamedTuple):
     A line of such a value counts as a row swallowed by a stray quote only if it has a label at the label's place.
 
     Attributes:
-        columns: Their names.
+        columns: The names of the columns of text.
         label: The column of labels; None to skip the search for swallowed rows.
-        is_label: Whether a value of that column can be a label.
+        is_label: A function that returns whether a value of the column of labels can be a label.
     """
 
     columns: Collection[str] = ()
@@ -64,7 +64,7 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
     Raises:
         DataError: The file cannot be opened or decompressed, or is not UTF-8 text. Or a quote is not closed, text
             follows a closing quote, a row has more or fewer columns than the header, or a quoted value seems to hold
-            whole rows. The message names the row, from 1 after the header, and its line.
+            whole rows. The message names the row, counted from 1 after the header, and its line.
     """
     row, line = 0, 0  # The number and the line of the last row that was read.
     width: int | None = None

@@ -52,7 +52,7 @@ def draft(
 
     Args:
         path: The file.
-        label: The column to predict. If None, an error names the possible ones.
+        label: The column to predict. If None, an error names the possible columns.
         identifier: The column that identifies the person of a row, if there is one.
         beside: The future directory of the draft; the file's path is relative to it.
         regression: Whether the label is a number to predict, not a class.
@@ -353,7 +353,7 @@ def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
 
 
 def _alike(columns: Mapping[str, Column], made: Draft) -> Iterator[list[Column]]:
-    """Yield the columns whose ranges are taken from the data; similar successive ones are grouped."""
+    """Yield the columns whose ranges are taken from the data; similar successive columns are grouped."""
     some: list[Column] = []
     low, high, narrowest = math.inf, -math.inf, math.inf
     for name in made.features:

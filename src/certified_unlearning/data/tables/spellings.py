@@ -150,7 +150,7 @@ class Group(NamedTuple):
     """Spellings that a human reader would take for the same identifier.
 
     Attributes:
-        folded: Their common form.
+        folded: The common form of the spellings.
         spellings: The spellings, sorted.
     """
 

@@ -354,7 +354,7 @@ def _numbers(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
 
 
 def _scaled(rows: Rows, numbers: NDArray[np.float64], table: Table) -> Any:
-    """Return the features of all columns, scaled as declared; sparse ones if there is text."""
+    """Return the features of all columns, scaled as declared; as a sparse matrix if there is text."""
     if not table.text:
         return _scaled_numbers(rows, numbers, table)
     # Imported here, because it imports scikit-learn.

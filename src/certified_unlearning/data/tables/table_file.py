@@ -103,7 +103,8 @@ def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
     """Return a table in memory as an Arrow table, without an index.
 
     Raises:
-        DataError: The object is not a table, two columns have the same name, or one holds neither text nor numbers.
+        DataError: The object is not a table, two columns have the same name, or a column holds neither text nor
+            numbers.
     """
     if not isinstance(table, pa.Table):
         columns = getattr(table, "columns", None)
@@ -174,7 +175,7 @@ def is_csv(path: str) -> bool:
 def _readable(path: str) -> Iterator[None]:
     """Turn errors on a Parquet file into one sentence."""
     try:
-        with Path(path).open("rb"):  # Its message is already a sentence.
+        with Path(path).open("rb"):  # The message of its errors is already a sentence.
             yield
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error

@@ -32,7 +32,7 @@ class TargetScale(NamedTuple):
         """Return the scale of a range.
 
         Args:
-            ends: Its two ends, known without the records.
+            ends: The two ends of the range, known without the records.
             name: Name of the range in error messages.
             intercept: Whether the model has an intercept. Without one, 0 must be mapped to 0.
 

@@ -42,7 +42,8 @@ class NewRecords:
         outside: The number of targets outside their range; each counts as the nearer end.
         left_out: Columns of the file that are not used.
         spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
-        unnamed: New identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
+        unnamed: New identifiers that resemble the identifier of a person in the model of whom only the pseudonym is
+            known.
         absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
         answers: The number of pending requests, which the same version answers.
@@ -206,7 +207,7 @@ def _add_old_spellings(
     People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that resemble that of somebody in the model, if only this person's pseudonym is known.
+        The new identifiers that resemble the identifier of a person in the model of whom only the pseudonym is known.
     """
     unnamed = []
     for new, others in alike.items():

@@ -1,6 +1,6 @@
 """Copies in a registry of models: which files are copied there, and what the log records about them.
 
-A registry keeps several versions of one model, so each of them is a copy of its own. This module has the ledger's part;
+A registry keeps several versions of one model, so each version is a copy of its own. This module has the ledger's part;
 it knows nothing about MLflow, the registry itself.
 """
 

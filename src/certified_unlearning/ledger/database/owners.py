@@ -30,7 +30,7 @@ class Owners:
 
     Args:
         connection: The ledger's file, opened.
-        names: Returns the form in which people are written.
+        names: A function that returns the format in which the ledger names people.
     """
 
     def __init__(self, connection: sqlite3.Connection, names: Callable[[], Names]) -> None:

@@ -1,4 +1,4 @@
-"""Identifiers that options and files name, as the table's rules write them. Free of heavy imports."""
+"""Identifiers that options and files name, as the table's rules write them. The module has no heavy imports."""
 
 import re
 from collections import Counter
@@ -22,8 +22,9 @@ class Given(NamedTuple):
 
     Attributes:
         people: Each identifier once, in the order in which they were given.
-        repeated: Those that were given more than once.
-        likely_header: The first line of a file without a header, if it may be the header of another column's name.
+        repeated: The identifiers that were given more than once.
+        likely_header: The first line of a file without the expected header, if this line may be the name of another
+            column.
     """
 
     people: tuple[str, ...]
@@ -32,7 +33,7 @@ class Given(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What a file of identifiers holds; attributes as of `Given`."""
+    """What a file of identifiers holds; attributes as in `Given`."""
 
     identifiers: list[str]
     likely_header: str | None
@@ -44,12 +45,12 @@ def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> 
     A file with a header and no row below it names nobody. An empty file is refused: an export may have failed.
 
     Args:
-        identifiers: Those in options.
-        file: A CSV file of one column, or with the data's identifier column by name.
-        column: The name of that column.
+        identifiers: The identifiers in options.
+        file: A CSV file of one column, or with a column named like the data's identifier column.
+        column: The name of the data's identifier column.
 
     Raises:
-        ParameterError: Nobody is named, or somebody by a number that a program has rounded.
+        ParameterError: Nobody is named, or somebody is named by a number that a program has rounded.
         DataError: The file cannot be read.
     """
     lines = _Lines([], None) if file is None else _read(file, column)
@@ -73,7 +74,7 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
     Args:
         given: What was given.
         file: The file.
-        advice: What ends the message about people who were given twice.
+        advice: The end of the message about people who were given twice.
     """
     if not given.people:
         raise DataError(f"{file} holds no identifiers")
@@ -124,7 +125,7 @@ def _read(path: Path, column: str) -> _Lines:
 
 
 def _may_be_header(first: str, column: str, others: Sequence[str]) -> bool:
-    """Return whether the first line has no digit, and the others have one, or it reads like the name of a column."""
+    """Return whether the first line reads like a column's name, or lacks digits while all other lines have some."""
     if folded(first) == folded(column) or _NAME.fullmatch(first.strip()):
         return True
     return bool(others) and not re.search(r"\d", first) and all(re.search(r"\d", other) for other in others)

@@ -32,7 +32,7 @@ class Migrated:
     Attributes:
         has_hidden: Whether this run replaced identifiers by pseudonyms; False if people had pseudonyms already.
         key_file: The new path of the key; None if no other place was requested.
-        old_key_file: Path of a remaining copy of the key, which its owner must delete; None if there is none.
+        old_key_file: Path of a remaining copy of the key, for the operator to delete; None if there is none.
         earlier_logs: Earlier second places of the log. The logs that are left there were not changed.
         head: The head of the log, which a migration does not change.
     """
@@ -106,7 +106,7 @@ def _is_unfinished(place: Path, ledger: Ledger) -> bool:
 
 
 def _write_second_place_anew(ledger: Ledger) -> None:
-    """Rewrite the log in the second place if it still has the events of before the migration; overwrite the old text.
+    """Rewrite the log in the second place if it still has the events from before the migration; overwrite the old text.
 
     If the log was rewritten by an earlier migration, as after a restore of the directory, it is not changed.
     """

@@ -30,7 +30,7 @@ def pseudonym(key: bytes, identifier: str) -> str:
 
 
 def key_check(key: bytes) -> str:
-    """Return a check value that tells whether a key is the original one, and nothing else about it."""
+    """Return a check value that tells whether a key is the original one, and nothing else about the key."""
     return hmac.digest(key, b"key check", "sha256").hex()
 
 
@@ -115,7 +115,7 @@ class Names(ABC):
 
 
 class Identifiers(Names):
-    """The names of earlier releases: the ledger stores people's identifiers."""
+    """The format of earlier releases: the ledger stores people's identifiers."""
 
     hides_people = False
     kept = "the identifier"
@@ -143,7 +143,7 @@ class Identifiers(Names):
 
 
 class Pseudonyms(Names):
-    """The present names: the ledger stores pseudonyms of people, and keyed digests of their spellings."""
+    """The present format: the ledger stores pseudonyms of people, and keyed digests of the spellings of identifiers."""
 
     hides_people = True
     kept = "a pseudonym of the identifier"

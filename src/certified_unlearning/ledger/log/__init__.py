@@ -1,1 +1,1 @@
-"""The log in a second place, and how it brings a directory that was restored from a backup up to date."""
+"""The log in a second place, and how it is used to update a directory that was restored from a backup."""

@@ -95,7 +95,7 @@ def append(path: Path, size: int, rows: Sequence[Row]) -> None:
     """Append a line with events, durably, at the position ``size``. Bytes that followed this position are cut off.
 
     Raises:
-        StorageError: The log cannot be written; its end is where it was.
+        StorageError: The log cannot be written; it then ends where it ended before.
     """
     line = _line(rows)
     try:
@@ -135,7 +135,7 @@ def write_log(path: Path, rows: Iterable[Row]) -> None:
         StorageError: The log cannot be written.
     """
     with atomic_path(path) as temporary:
-        # Only its owner may read the log: it holds pseudonyms of people who asked, in old ledgers their identifiers.
+        # Only the owner may read the log: it holds pseudonyms of people who asked, in old ledgers their identifiers.
         temporary.touch(mode=0o600)
         with temporary.open("wb") as file:
             file.writelines(_line([row]) for row in rows)

@@ -1,10 +1,10 @@
-"""The command `replay`: bring a directory that was restored from a backup up to date.
+"""The command `replay`: update a directory that was restored from a backup.
 
 The events since the backup are appended as they were, so earlier heads and receipts stay valid. Files that belong to
-some of them are gone: weights, secrets, rows that were added. If these files are needed, one more event, ``restored``,
-says from which event the model goes on. The requests since then wait again, and `apply` answers them. Versions that
-were published in the meantime stay published: `State.lost` has these versions, and certificates count them or state
-less (`certificate.lost`).
+some of these events are gone: weights, secrets, rows that were added. If these files are needed, one more event,
+``restored``, says from which event the model goes on. The requests since then wait again, and `apply` answers them.
+Versions that were published in the meantime stay published: `State.lost` has these versions, and certificates count
+them or state less (`certificate.lost`).
 
 If a command was killed after it had written the log in the second place and before it committed, the directory lacks
 events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
@@ -59,14 +59,14 @@ class _FilesLackError(UnlearningError):
 
 
 def replay(path: Path, source: Path, *, log: Path | None = None, head: str | None = None) -> Replayed:
-    """Bring a model directory that was restored from a backup up to date, and answer all pending requests.
+    """Update a model directory that was restored from a backup, and answer all pending requests.
 
     If the process is killed, run `replay` again, or `apply`.
 
     Args:
         path: The model directory.
         source: The log in the second place, or the ``ledger.sqlite`` of the lost directory.
-        log: The path at which the log is kept from now on; None for the path at which it was kept.
+        log: The path at which the log is kept from now on; None for the path at which it was kept before.
         head: A head that a command printed before the loss. ``source`` must have the events of this head.
 
     Raises:
@@ -128,7 +128,7 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
     """Return the events that a ledger lacks compared with ``rows``.
 
     Raises:
-        DataError: The ledger's events are not the first of ``rows``.
+        DataError: ``rows`` do not begin with the ledger's events.
         LedgerError: The ledger was tampered with.
     """
     ledger.verify_chain()
@@ -164,7 +164,7 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
         directory: The model directory.
         ledger: The ledger of the directory, with the appended events.
         before: The ledger's state before the events were appended.
-        own: The number of events before they were appended.
+        own: The number of the ledger's events before the appended ones.
 
     Raises:
         LedgerError: The files belong neither to the last event nor to the last event of the backup.

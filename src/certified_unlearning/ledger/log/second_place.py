@@ -30,11 +30,12 @@ class Standing(NamedTuple):
     Attributes:
         path: Path of the log.
         ahead: The number of events that the log has and the ledger lacks.
-        has_newer_version: Whether one of these events is a version of the model, so that the directory has an old one.
-        behind: The number of events that the log lacks; the next event writes them, too.
+        has_newer_version: Whether one of the events that are ahead is a version of the model, so that the directory has
+            an old version.
+        behind: The number of events that the log lacks; they are written together with the next event.
         trouble: The reason why the log cannot be used: it is missing, damaged, or has different events.
-        has_other_events: Whether the log has different events. It may then have more than the directory, for example if
-            the directory is a backup from before a migration.
+        has_other_events: Whether the log has different events. It may then have more events than the directory, for
+            example if the directory is a backup from before a migration.
     """
 
     path: Path

@@ -32,7 +32,7 @@ def set_log(path: Path, to: Path | None) -> Moved:
 
     Args:
         path: The model directory.
-        to: A new file, or one with a log of this directory. None means that the log has no second place any more.
+        to: A new file, or a file with a log of this directory. None means that the log has no second place any more.
 
     Raises:
         ParameterError: The file is in the model directory, is itself a directory, or its directory does not exist.

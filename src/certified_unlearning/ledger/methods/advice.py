@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
 
 class Regularised(Protocol):
-    """The plan of a linear model, with the strength of its regulariser, by which alternatives are compared."""
+    """The plan of a linear model. Alternatives are compared by the strength of its regulariser."""
 
     n: int
     classes: int
@@ -70,7 +70,7 @@ class Advice(ABC, Generic[PlanT]):
     worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
-        """Yield sentences on what is wrong and what helps. The quality may come from these records or from others."""
+        """Yield sentences on what is wrong and what helps. The quality may be that on the trial's records or others."""
         same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
@@ -152,7 +152,7 @@ class Advice(ABC, Generic[PlanT]):
         )
 
     def _weights(self, same: PredictionScores) -> Iterator[str]:
-        """Yield weights of classes, if there are none and if they help together with the noise that they need."""
+        """Yield weights of classes, if the model has none and if weights help even with the noise that they need."""
         if self.table.class_weight is not None or same.auc < RANKS:
             return
         named = suggested_weights(dict(zip(map(str, self.table.classes or ()), self.trial.counts, strict=True)))

@@ -1,7 +1,7 @@
 """Ensembles whose answers are certified. Each shard has a budget, and is trained again when the budget is spent.
 
 No parameters are published: until their shard is trained again, they depend on removed records. They are a version's
-secret, together with boxes and checkpoints; its weights are empty. The certificate covers the answers of
+secret, together with boxes and checkpoints; the version's weights are empty. The certificate covers the answers of
 `unlearn predict`.
 
 The rows of removed records are zero before a removal begins, and no removal reads them: a shard that is trained again
@@ -29,7 +29,7 @@ from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class CertifiedAnswers(Method[EnsemblePlan]):
-    """An ensemble of certified networks. A record's number is its row of the table, which never changes."""
+    """An ensemble of certified networks. A record's number, that of its row in the table, never changes."""
 
     plans = (EnsemblePlan,)
     stays_on_the_cpu = True
@@ -119,7 +119,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
 
     def _standing(self, answered: Sequence[Answered]) -> ShardState:
-        """Return the state of the shards after batches.
+        """Return the state of the shards after these batches.
 
         Raises:
             DataError: A batch does not record the slices of all its records, or records impossible slices.

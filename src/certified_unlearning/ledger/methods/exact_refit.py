@@ -82,7 +82,8 @@ class ExactRefit(Method[RefitPlan]):
         """Return the removal, which takes no noisy steps, after a check that the added records can be added.
 
         Raises:
-            AssumptionError: float64 is too coarse for the budget of that many records, or of the waiting rows.
+            AssumptionError: float64 is too coarse for the budget of that many records, or for the sums over the waiting
+                rows.
         """
         plan = self._plan.with_more(added_by(answered) + added)
         if waiting is not None:
@@ -114,7 +115,7 @@ class ExactRefit(Method[RefitPlan]):
             gone, after = None if taken is None else (taken.rows, taken.labels), since + batch.records
             return self._released(*refits.without(plan, model, gone, left, labels, since_read=after))
         if taken is None:
-            # The removed records are gone, and the step needs them. Only a reading does not need them.
+            # The removed records are gone, and the step needs them. Only a reading of all data does without them.
             model.curvature.usable = False
             taken = RemovedRows(np.zeros((batch.records, plan.features), np.float32), np.zeros(batch.records, np.int8))
         gone = taken.rows.toarray() if issparse(taken.rows) else taken.rows  # There are few rows, and few columns.

@@ -5,8 +5,8 @@ published weights until the next `apply`, which makes a new state and overwrites
 shows what a removal cost or whether it took steps again: that would tell when a record was used.
 
 The rows of a removed record are zero before its removal begins, so an interrupted `apply` finds them gone. The state
-has what the removal needs: the batches that contain the record, and their gradients with it. New gradients are computed
-from the batches without the record, and all other records of these batches stay.
+has what the removal needs: the batches that contain the record, and the gradients of these batches with the record. New
+gradients are computed from the batches without the record, and all other records of these batches stay.
 
 The seed of a removal is drawn with the version before it, and kept in the secret. So an `apply` that is killed and run
 again ends as the first one would have. Suppose instead that each `apply` drew a seed. An `apply` that takes steps again
@@ -14,12 +14,12 @@ takes longer, would be killed more often and would get another chance. The resul
 learning anew.
 
 A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
-requests. With the same random numbers, the difference of the two published models would show, without noise, how they
-differ. So the seed is hashed with the removed and added records: other records give other numbers, even after a restore
-that the log does not name. If the log names the restore, its name is hashed, too: every restore gives another draw, and
-every `apply` after it the same draw. A restored state has the distribution of learning anew on the records of its time
-under one condition: the drawn numbers had no influence on the loss of the directory or on the choice of the backup. The
-certificate states this condition (`certificate.lost`).
+requests. With the same random numbers, the difference of the two published models would show, without noise, how the
+requests differ. So the seed is hashed with the removed and added records: other records give other numbers, even after
+a restore that the log does not name. If the log names the restore, this name is hashed, too: every restore gives
+another draw, and every `apply` after one restore gives the same draw. A restored state has the distribution of learning
+anew on the records of its time under one condition: the drawn numbers had no influence on the loss of the directory or
+on the choice of the backup. The certificate states this condition (`certificate.lost`).
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class ExactAdvice(Advice[ExactPlan]):
 
 
 class ExactSteps(Method[ExactPlan]):
-    """Sub-sampled, noisy, accelerated or quantized descent. A record's id is its row of the table, which never changes.
+    """Sub-sampled, noisy, accelerated or quantized descent. A record's id, its row number in the table, never changes.
 
     The method computes on the CPU, so that an `apply` that is run again draws the same numbers.
     """
@@ -194,7 +194,7 @@ class ExactSteps(Method[ExactPlan]):
         return outcome_of(self._published(state), state.tensors(), self._plan.step_size)
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
-        """Return the published weights, one score after the other."""
+        """Return the published weights: all of one score, then all of the next."""
         model: NDArray[Any] = state.model()[0].numpy()
         return model.reshape(self._plan.features, -1).T.ravel()
 

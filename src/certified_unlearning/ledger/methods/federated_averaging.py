@@ -1,7 +1,7 @@
 """Models by federated averaging that unlearn clients exactly. A client is an identifier with all its rows.
 
 The state is secret. For each round, the state has the model and the sum of the clients' messages, with and without
-noise. It depends on no client that has left. As in `methods.exact_steps`, the seed of a removal is kept with the
+noise. The state depends on no client that has left. As in `methods.exact_steps`, the seed of a removal is kept with the
 version before the removal. So an `apply` that is killed and run again ends as the first one would have, up to rounding.
 
 A removal recomputes the messages of the leaving clients in every round, from their rows, which `apply` reads before it
@@ -36,7 +36,7 @@ from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class FederatedSteps(Method[FederatedPlan]):
-    """Federated averaging. A client's number is the first of its rows in the table.
+    """Federated averaging. A client's number is the number of its first row in the table.
 
     The method computes on the CPU, so that an `apply` that is run again draws the same numbers.
     """
@@ -91,7 +91,7 @@ class FederatedSteps(Method[FederatedPlan]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Recompute every round's sum and model from those before, and the published weights; see `Method.check`."""
+        """Recompute each round's sum and model from the round before, and the published weights; see `Method.check`."""
         owners = self._owners()
         run, _ = self._kept(secret, owners)
         learner = self._plan.learner_of(self._plan.method_of(self._clients(owners)))
@@ -152,7 +152,7 @@ class FederatedSteps(Method[FederatedPlan]):
         return plan.clients_of(torch.from_numpy(features), torch.from_numpy(labels), owners)
 
     def _kept(self, secret: Secret | None, owners: torch.Tensor) -> tuple[QueryRun, int]:
-        """Return the state, after a check that it belongs to these clients, and the seed of the next removal."""
+        """Return the state and the seed of the next removal, after a check that the state belongs to these clients."""
         tensors, seed = kept_in(secret)
         run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):

@@ -80,7 +80,7 @@ class RegressionTrial(NamedTuple):
         return said
 
     def expected(self, times: float, noise: float) -> float:
-        """Return the expected R^2 of a model with this noise, whose ``C`` is multiplied by ``times``."""
+        """Return the expected R^2 of a model with this noise and with ``C`` multiplied by ``times``."""
         order = np.argsort(self.targets, kind="stable")
         halves = order[::2], order[1::2]
         squared = 0.0

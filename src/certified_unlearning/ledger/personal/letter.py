@@ -70,7 +70,7 @@ class Letter:
         kept: What the log keeps of the person, in words: the identifier, or a pseudonym of it.
         is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
         made_with: The numbers of the versions that were made with the records.
-        lost_answers: The versions without the records that a restore lost.
+        lost_answers: The versions that were made without the records, and that a restore lost.
     """
 
     path: Path
@@ -271,7 +271,7 @@ class Letter:
         )
 
     def _stored(self) -> tuple[str, ...]:
-        """Return sentences on what is kept of the person, why, and how long."""
+        """Return sentences on what is kept of the person, why, and for how long."""
         return (
             f"The log keeps {self.kept} {self.name}, the number of records, and the dates. This documents the removal, "
             "and prevents that a record with this identifier is added again. The same data under another identifier "
@@ -348,7 +348,7 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions. The one that no request depends on a model's output comes first."""
+        """The assumptions that are conditions, first the one that no request depends on a model's output."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 
@@ -359,7 +359,7 @@ class Letter:
 
     @property
     def _weaker(self) -> str | None:
-        """What holds if the first condition is not met; None if it is not about reasons, or if nothing holds."""
+        """What holds without the first condition; None if that condition is not about reasons, or if nothing holds."""
         return self.certified.with_reactions() if self._depends_on_reasons else None
 
     @property
@@ -403,7 +403,7 @@ class Letter:
         )
 
     def _terms(self) -> tuple[str, ...]:
-        """Return sentences with the numbers, for people who know their names."""
+        """Return sentences with epsilon and other numbers, for experts."""
         conditions, gaps = len(self._conditions_stated), len(self._gaps)
         under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"

@@ -184,7 +184,7 @@ def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_distributions(text: str) -> str:
-    """Replace the word law, which stored texts use, by probability distribution, so that no lawyer misreads it."""
+    """Replace "law", which stored texts use, by "probability distribution", so that no lawyer misreads it."""
     return re.sub(r"\bin law\b", "in probability distribution", text).replace(
         "same law", "same probability distribution"
     )

@@ -39,7 +39,7 @@ class PersonalReport:
             not there yet.
         requested: The time when the removal was recorded, in UTC; None without a request.
         applied: The time when the removal was carried out, in UTC; None if it was not.
-        version: The number of the version that carried it out; None if there is none yet.
+        version: The number of the version that carried the removal out; None if there is none yet.
         current: The number of the current version.
         share: Upper bound on the share of right guesses of whether the records were in the model; None if the
             certificate states no such bound, or nothing was removed yet.

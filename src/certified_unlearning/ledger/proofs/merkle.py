@@ -1,6 +1,6 @@
 """Merkle trees as in RFC 6962, Section 2.1: one hash for a list that only grows, and short proofs about the list.
 
-A leaf is hashed after a zero byte, a node after a one, so neither can be taken for the other. Proofs are checked by
+A leaf is hashed after a byte 0 and a node after a byte 1, so neither can be taken for the other. Proofs are checked by
 the algorithms of RFC 9162, Sections 2.1.3.2 and 2.1.4.2.
 """
 

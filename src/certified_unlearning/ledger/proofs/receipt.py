@@ -53,7 +53,7 @@ class Receipt:
 
     Attributes:
         head: The head of the log to which all proofs lead.
-        pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier one.
+        pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier log.
         events: The events of the request by kind: some of `STAGES`, or `ABSENT`.
         since: An earlier head, and the proof that the log begins with that head's log; None without such a proof.
         signed: The operator's signature of the head; None without a signature.
@@ -103,8 +103,8 @@ def make_receipt(
         ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is not
             a head.
         DataError: The directory or the key cannot be read.
-        LedgerError: The log does not begin with that of ``since`` or was tampered with. Or the directory was restored
-            from a backup, and its log in the second place has more events.
+        LedgerError: The log does not begin with the log of ``since``, or was tampered with. Or the directory was
+            restored from a backup, and its log in the second place has more events.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
@@ -134,7 +134,7 @@ def make_receipt(
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
     """Return the events of a person's request: its hold, recording, plan and application, as far as these exist.
 
-    Of somebody who had no records in the data, there is one event, which says so.
+    For somebody who had no records in the data, there is one event, which says so.
     """
     held, request = ledger.hold_of(name), ledger.request_of(name)
     if held is None and request is None:

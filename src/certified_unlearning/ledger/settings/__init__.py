@@ -1,1 +1,1 @@
-"""Settings of the ledger's mechanisms; the module of a mechanism has the same name as that in `ledger.methods`."""
+"""Settings of the ledger's mechanisms; a mechanism's modules have the same name here and in `ledger.methods`."""

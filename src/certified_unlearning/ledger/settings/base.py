@@ -49,7 +49,7 @@ class Settings(BaseModel, ABC):
         return False
 
     def check(self, mechanism: str, device: str) -> None:
-        """Raise `ParameterError` for a value that is invalid for all records; this is called before they are read."""
+        """Raise `ParameterError` for a value that is invalid for any records; called before the records are read."""
 
     def check_regression(self, mechanism: str) -> None:
         """Raise `ParameterError` unless the mechanism can learn to predict numbers with these settings."""
@@ -77,7 +77,7 @@ class Settings(BaseModel, ABC):
             n: Number of records.
             features: Number of columns of a row, including the intercept's.
             classes: Number of classes; 1 if the label is a number to predict.
-            weights: Weights of the classes' losses; without weights unless the mechanism `weighs_classes`.
+            weights: Weights of the classes' losses; no weights unless the mechanism `weighs_classes`.
             target_range: The declared range of the label; None for classes. Only mechanisms that pass
                 `check_regression` get a range.
             sparse: Whether rows are sparse, as rows of text are; only if the mechanism `takes_text`.
@@ -93,7 +93,7 @@ class Settings(BaseModel, ABC):
     def score_noise(cls, plan: Any) -> float:
         """Return an upper bound on the standard deviation of the noise in the score of a row of norm 1.
 
-        Only mechanisms that pass `check_regression` have one.
+        Only mechanisms that pass `check_regression` have such a bound.
         """
         raise NotImplementedError
 

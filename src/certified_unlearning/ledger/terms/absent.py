@@ -1,4 +1,4 @@
-"""The answer to people without records in the data: it is recorded, once for each, if it is surely the right one."""
+"""The answer to people without records in the data: it is recorded, once for each person, if it is surely right."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
     Args:
         ledger: The ledger.
         unknown: Identifiers of people without records, of whom no removal was requested.
-        terms: When they asked.
-        one_spelling: Whether they are other people than those whose identifiers look alike.
+        terms: When these people asked.
+        one_spelling: Whether these people differ from those whose identifiers look like theirs.
 
     Returns:
         When the answer was recorded, in UTC, for each identifier.
 
     Raises:
-        ParameterError: An identifier names nobody; or it may be another spelling of somebody's who is, or was, in the
-            data, or holds such a person's: then the answer may be wrong.
+        ParameterError: An identifier names nobody. Or it contains, or may be another spelling of, the identifier of
+            somebody who is, or was, in the data: then the answer may be wrong.
     """
     nobody = [each for each in unknown if is_absent(each) or not _may_name(each)]
     if nobody:
@@ -52,7 +52,7 @@ def _may_name(identifier: str) -> bool:
 
 
 def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
-    """Raise `ParameterError` if an identifier looks like somebody's who is or was in the data, or holds it."""
+    """Raise `ParameterError` if an identifier resembles or holds that of somebody who is or was in the data."""
     for identifier, others in ledger.owners.alike(unknown).items():
         raise ParameterError(
             f"identifier {identifier!r} is not in the training data, but may be "

@@ -88,7 +88,7 @@ class OpenRequest:
     Attributes:
         event: The number of the request's event in the log.
         recorded: The time when the request was recorded, in UTC.
-        terms: The terms of the request; they have a reason while it is on hold.
+        terms: The terms of the request; they have a reason while the request is on hold.
     """
 
     event: int
@@ -108,7 +108,7 @@ def open_requests(ledger: Ledger, state: State) -> list[OpenRequest]:
 
 
 def late(requests: Iterable[OpenRequest], on: date | None = None) -> list[OpenRequest]:
-    """Return the requests whose due day is before a day (by default today), the most overdue first."""
+    """Return the requests whose due day is before a given day (by default today), the most overdue first."""
     day = on or today()
     return sorted((each for each in requests if each.days_late(day)), key=lambda each: -each.days_late(day))
 
@@ -153,7 +153,7 @@ def _months_after(start: date, months: int) -> date:
     """Return the same date of a later month, or the month's last day if it has no such date.
 
     Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). By its Article 3(4), a period that would end on a
-    holiday or at a weekend ends later. This is not applied: holidays differ, and the earlier day is the safe one.
+    holiday or at a weekend ends later. This rule is not applied: holidays differ, and the earlier day is the safe one.
     """
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     return date(year, month + 1, min(start.day, calendar.monthrange(year, month + 1)[1]))

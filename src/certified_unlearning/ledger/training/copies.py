@@ -21,7 +21,7 @@ class Waiting(NamedTuple):
 
     Attributes:
         version: The number of the version that adds the rows.
-        after: The number of rows before them in the copy.
+        after: The number of rows of the copy before the waiting ones.
     """
 
     version: int
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 
     Attributes:
         key: The key of the digest.
-        without: Rows that are digested as removed ones, even if they are not zeroed yet.
+        without: Rows that are digested as removed rows, even if they are not zeroed yet.
         waiting: Rows that are digested as if they were at the end of the copy, even if they are not there yet.
     """
 
@@ -139,7 +139,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return the numbers of terms in sums over the rows, including waiting rows; None if counts determine them."""
+        """Return the numbers of terms in sums over rows, with waiting ones; None if the number of rows gives them."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -172,7 +172,7 @@ class DenseCopy(TrainingCopy):
         return [digest.keyed.hexdigest() for digest in found]
 
     def _added(self, path: Path, waiting: Waiting | None) -> Path | None:
-        """Return the file whose rows wait for a file of the copy; None if nothing waits."""
+        """Return the file whose rows wait to enter a file of the copy; None if no rows wait."""
         if waiting is None:
             return None
         return next((added for file, added, _ in self._files_of(waiting) if file == path), None)
@@ -201,7 +201,7 @@ class DenseCopy(TrainingCopy):
         synchronise(self.place)
 
     def _files_of(self, waiting: Waiting) -> list[tuple[Path, Path, int]]:
-        """Return the files of the copy, the files of rows that wait for each, and the number of bytes of a row."""
+        """Return each file of the copy, the file whose rows wait to enter it, and the number of bytes of a row."""
         directory, (labels, kind) = self._directory, labels_of(self._directory)
         return [
             (directory.features, directory.added_features(waiting.version), 4 * self._features),

@@ -58,7 +58,7 @@ class Content(NamedTuple):
         """Write the content to a file, durably and atomically."""
         content = safetensors.numpy.save(dict(self.arrays()))
         with atomic_path(path) as temporary:
-            # Only its owner may read the rows, even if the directory is opened for others to read the weights.
+            # Only the owner may read the rows, even if the directory is opened for others to read the weights.
             temporary.touch(mode=0o600)
             temporary.write_bytes(content)
 

@@ -1,7 +1,7 @@
 """Columns of text as sparse rows. scikit-learn's `HashingVectorizer` hashes each text on its own and learns nothing.
 
-A row has the numbers of all other columns first, then the hashed values of each text column. The hashed values of one
-text have norm 1, or are all zero if the text has no words.
+A row has the numbers of all columns without text first, then the hashed values of each text column. The hashed values
+of one text have norm 1, or are all zero if the text has no words.
 """
 
 import os
