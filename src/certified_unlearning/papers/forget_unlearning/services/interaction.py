@@ -4,9 +4,9 @@ Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Un
 arrays is the interactions. A request replaces records, so the number of records never changes.
 
 Each party gets only what it may see. Requesters get the releases that they may see, and no others. Services get their
-arguments. Each call is made on a fresh copy of the service, so anything that it keeps outside the model is lost.
-Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only. Noise
-addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
+arguments. Each call is made on a fresh copy of the service, so anything that the service keeps outside the model is
+lost. Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only.
+Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
 """
 
 import copy

@@ -105,8 +105,10 @@ def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "eps
 
 @sweep("K = {steps}")
 def full_batch_over_langevin(*, steps: int) -> float:
-    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev), both divergences converted as
-    published."""
+    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev).
+
+    Both divergences are converted as published.
+    """
     problem, cycle = problem_of(N), cycle_of(N)
     theirs = known_curve(problem, cycle, sigma=SIGMA, epochs=math.inf, steps=steps)
     before = lsi.curve(problem, Schedule(SIGMA, 1, (steps,)))

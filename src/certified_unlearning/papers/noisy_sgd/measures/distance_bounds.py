@@ -77,9 +77,9 @@ def changes_by_position(
 
 @sweep("b = {batch_size}")
 def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float, dimension: int) -> float:
-    """Return the gradients of ``requests`` requests of one record, divided by Descent-to-Delete's.
+    """Return the gradients of ``requests`` requests of one record, divided by those of Descent-to-Delete.
 
-    This is Descent-to-Delete without secret state.
+    The variant of Descent-to-Delete is that without secret state.
     """
     full = problem_of(N)
     rate = descent_step_size(strong_convexity=full.strong_convexity, smoothness=full.smoothness)
@@ -103,8 +103,7 @@ def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
 
 @sweep("S = {records}")
 def group_over_one(*, batch_size: int, records: int) -> float:
-    """Return the distance for ``records`` records of one batch, divided by ``records`` and by the distance for one
-    record."""
+    """Return the distance for ``records`` records of one batch, divided by that for one record and by ``records``."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     one = learned_distance(problem, cycle, epochs=math.inf)
     return learned_distance(problem, cycle, epochs=math.inf, records=records) / (records * one)

@@ -33,8 +33,7 @@ def pooled(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return our ``mu`` of the bounded runs, by pooled shifted interpolation (`accounting.cyclic`) with learning's
-    noise.
+    """Return our ``mu`` of the same runs by pooled shifted interpolation (`accounting.cyclic`), with learning's noise.
 
     Without the noise of learning, all differences would arrive at the end of learning as `learned_distance`, and the
     value would be `hidden_mu`. More noise allows more shifts and never makes a pooled value larger, so our value never

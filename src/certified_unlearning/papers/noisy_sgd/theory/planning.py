@@ -22,7 +22,7 @@ def least_count(epsilon_after: Callable[[int], float], epsilon: float) -> int:
 
 
 def times(curve: RenyiCurve, factor: float) -> RenyiCurve:
-    """Return a curve with all its divergences multiplied."""
+    """Return a curve with all its divergences multiplied by ``factor``."""
     return RenyiCurve(lambda alpha: curve.log_divergence(alpha) + math.log(factor))
 
 

@@ -147,7 +147,7 @@ def theorem_2_from(
 def best_gamma(problem: Problem, *, steps: float) -> float:
     """Return the ``gamma`` that minimises Theorem 2 with Lemma 5's constant.
 
-    It is 1 up to ``lambda eta K = 2``.
+    This ``gamma`` is 1 up to ``lambda eta K = 2``.
 
     Raises:
         AssumptionError: Lemma 5's conditions do not hold.
