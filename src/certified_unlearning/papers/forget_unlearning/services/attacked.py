@@ -43,8 +43,9 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Releases:
-    """The exact distribution of releases if every record except the target is 0; means are for the target that raises
-    the model.
+    """The exact distribution of releases if every record except the target is 0.
+
+    Means are for the target that moves models upwards.
 
     Attributes:
         learned: The mean of the learned model.

@@ -21,8 +21,8 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
 
     The bound is ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``, from two
     applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. Each factor is applied to every
-    term that it multiplies in one of the two directions of the divergence. Therefore, the bound is two-sided if
-    ``eps_T`` and ``d`` are.
+    term that it multiplies in at least one of the two directions of the divergence. Therefore, the bound is two-sided
+    if ``eps_T`` and ``d`` are.
 
     Args:
         remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary one, whatever
