@@ -32,7 +32,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
 def page(rows: pd.DataFrame) -> ShownTable:
     """Return one row for each quantity and epsilon, one column for each accountant; sigma is rounded up.
 
-    A dash means that an experiment does not use the accountant.
+    A dash means that the row's experiment does not use the accountant.
     """
     names = list(dict.fromkeys(rows["accountant"]))
     groups: dict[str, list[list[str]]] = {}

@@ -1,4 +1,4 @@
-"""Measures of *Forget Unlearning* by accounting: its formulas in two settings, compared with exact values.
+"""Measures of *Forget Unlearning* by accounting: the paper's formulas in two settings, compared with exact values.
 
 The settings are `C1`, which is small and round, and `C2`, which has the size of MNIST. Exact values are those of linear
 losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.

@@ -93,12 +93,12 @@ class Requester(Protocol[Release]):
     """A p-adaptive requester with ``p = len(observes)``; if ``p`` is 0, its requests are fixed in advance.
 
     Attributes:
-        observes: The numbers of the releases that it may see, increasing.
+        observes: The numbers of the releases that the requester may see, increasing.
     """
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The numbers of the releases that it may see, increasing."""
+        """The numbers of the releases that the requester may see, increasing."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
         """Return request ``number``, from 1 on, given the observed releases and the requester's own earlier ones."""

@@ -77,7 +77,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     from scipy.special import zeta
 
     widths = epsilon / np.arange(request, request + LARGE_SHIFTS)
-    # The remaining squared shifts: each adds half its square to the mean of S, and its square to the variance.
+    # Each of the remaining shifts adds half its square to the mean of S, and its square to the variance.
     rest = epsilon**2 * float(zeta(2, request + LARGE_SHIFTS))
     spread = math.sqrt(float(widths @ widths) + rest)
     most = 40 / spread

@@ -1,8 +1,8 @@
 """Measures that compare our runs with the trials that the authors stored.
 
-``authors_mnist.json`` has a row for each of the authors' files that a claim uses: its name, and the mean, the sample
-standard deviation and the number of its trials. The rows come from the values of the trials, or from their mean and
-population standard deviation times ``sqrt(n / (n - 1))``.
+``authors_mnist.json`` has a row for each of the authors' files that a claim uses: the file's name, and the mean, the
+sample standard deviation and the number of the file's trials. The rows come from the values of the trials, or from
+their mean and population standard deviation times ``sqrt(n / (n - 1))``.
 
 The authors' README assigns files to figures: ``baseline/<unlearning steps>`` to Fig. 3a, ``paint_utility_epsilon/<S>``
 to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Two kinds of files are left out: those directly in ``baseline`` and

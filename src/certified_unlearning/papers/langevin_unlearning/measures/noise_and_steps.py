@@ -1,6 +1,7 @@
 """Measures by accounting: the results of the papers' formulas under the constants that the paper states or used.
 
-They need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its records.
+These measures need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its
+records.
 """
 
 import math
