@@ -37,7 +37,8 @@ def blocks(page: Path) -> list[Block]:
 def run_page(page: Path, directory: Path) -> None:
     """Run a page's ``python`` blocks in one namespace and its ``console`` blocks as commands, from top to bottom.
 
-    A ``text`` block right after a ``python`` block is what that prints; in a ``console`` block, the lines after a
+    A ``sh`` block that is a script of its own is written to a file; its second line begins with the file's name. A
+    ``text`` block right after a ``python`` block is what that prints; in a ``console`` block, the lines after a
     command. ``...`` stands for anything; all else, every digit included, must be what is printed. Round numbers that
     depend on how a machine rounds, or end them in ``...``.
     """
@@ -48,6 +49,8 @@ def run_page(page: Path, directory: Path) -> None:
             printed = _run_python(block, page, namespace)
             if following is not None and following.language == "text":
                 _compare(following.text, printed, f"{page}:{block.line}")
+        elif block.language == "sh" and block.text.startswith("#!"):
+            (directory / block.text.splitlines()[1].split()[1]).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             for command, shown in _commands(block.text):
                 _compare(shown, _run_command(command, directory, page), f"{page}:{block.line}: {command}")

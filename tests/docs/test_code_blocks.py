@@ -18,6 +18,7 @@ LONG = tuple(
         "tutorial.md",
         "howto/certified-predictions.md",
         "howto/declare.md",
+        "howto/every-night.md",
         "howto/month-by-month.md",
         "howto/rare-classes.md",
     )

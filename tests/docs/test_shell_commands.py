@@ -272,23 +272,6 @@ def test_the_page_of_identifiers(tmp_path: Path) -> None:
     assert "people already have pseudonyms; nothing to migrate" in run(migrated, tmp_path)
 
 
-def test_the_script_for_every_night_prints_only_what_went_wrong(tmp_path: Path) -> None:
-    script, heads = (b.text for b in blocks(ROOT / "docs" / "howto" / "every-night.md") if b.language == "sh")
-    (tmp_path / "nightly.sh").write_text(script)
-    table = people(500, visits=np.arange(500) % 100, customer_id=np.arange(1200, 1700)).rename(
-        columns={"older": "churned"}
-    )
-    table.to_csv(tmp_path / "customers.csv", index=False)
-    init_of_readme(tmp_path)
-    run("unlearn request model --id 1234 --received 2026-01-01 --due 30", tmp_path)
-    assert run("sh nightly.sh model", tmp_path) == ""
-    run(heads.replace("/srv/models/churn", "model"), tmp_path)
-    assert (tmp_path / "heads.txt").read_text().startswith("4:")
-    run("unlearn request model --id 1235 --received 2026-01-01 --due 30 --hold 'case 12'", tmp_path)
-    printed = run("sh nightly.sh model || test $? = 3", tmp_path)
-    assert "late: request 5 was due 2026-01-31" in printed
-
-
 def test_a_backup_comes_to_the_present_as_the_page_says(tmp_path: Path) -> None:
     if shutil.which("flock") is None:
         pytest.skip("flock is not installed, so no backup can be made as the page says")

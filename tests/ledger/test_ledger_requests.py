@@ -24,12 +24,18 @@ def test_all_rows_of_a_person_are_requested(model: Path) -> None:
     ("identifiers", "sentence"),
     [
         ([], "no identifier is named; say --id, or --file with a file of identifiers"),
-        (["p3", "nobody"], "identifier 'nobody' is not in the training data; nothing was recorded"),
+        (
+            ["p3", "nobody"],
+            r"identifier 'nobody' is not in the training data; nothing was recorded \(--skip-unknown reports such .*\)",
+        ),
         (
             ["nobody", "p3", ""],
             r"identifier 'nobody' \(and 1 more\) are not in the training data; nothing.*",
         ),
-        (["p3", "p4", "p3 "], "identifier 'p3' is named more than once; nothing was recorded"),
+        (
+            ["p3", "p4", "p3 "],
+            r"identifier 'p3' is named more than once; nothing was recorded \(--skip-unknown repo.*\)",
+        ),
         (["p3", "\udcff"], r"'\\udcff' is no UTF-8 text; nothing was recorded"),
     ],
 )
@@ -65,7 +71,7 @@ def test_a_file_names_people_in_one_column_or_in_the_column_of_the_data(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "ids.csv holds no identifiers"),
+        (b"", "ids.csv is empty: a list that names nobody has the header 'person' alone"),
         (b"person\n", "ids.csv holds no identifiers"),
         (b"p3,moved\np4,asked\n", "ids.csv has several columns and none of them is called 'person'"),
         (b"person,person\np3,p4\n", "ids.csv has two columns 'person'; rename one"),

@@ -389,7 +389,7 @@ def test_status_and_verify_as_json(model: Path, unlearn: Unlearn) -> None:
     requests.request(model, ["p4"])
     state = requests.status(model).state
     found = json.loads(unlearn("status", model, "--json").stdout)
-    assert found["requests"] == {"pending": 1, "applied": 1, "records_removed": 2}
+    assert found["requests"] == {"pending": 1, "applied": 1, "records_removed": 2, "not_in_data": 0}
     assert [each["records_removed"] for each in found["versions"]] == [0, 2]
     assert found["guarantee"]["epsilon"] == state.current.epsilon
     assert found["guarantee"]["epsilon_all_versions"] == state.current.epsilon_all_published

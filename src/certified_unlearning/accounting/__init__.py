@@ -15,7 +15,7 @@
 `tv`             exact unlearning by total variation: how often an edit causes a recomputation (`subsampling`,
                  `recomputation`, `tree`), published parameters (`erm`, `one_pass`), `planning`
 `private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,
-                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; and what these guarantee for one
+                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; and the `guarantee` for one
                  record and for several
 `accountant`     what an accountant declares; `accountants`: all accountants; `assumptions`: what they assume, in words;
                  `guarantees`: the numbers of a certificate

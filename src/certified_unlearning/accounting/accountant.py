@@ -34,7 +34,7 @@ class Accountant:
         source: Whether the analysis is from a paper or derived here.
         as_published: Whether a theorem is applied unchanged to a case that its statement does not cover, as a paper
             does.
-        bound: Description of the bound for figure legends, such as ``paper’s bound``; empty to show only its form.
+        bound: Description of the bound for figure legends, such as ``paper’s bound``; empty to show only ``form``.
     """
 
     name: str

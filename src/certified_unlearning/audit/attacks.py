@@ -27,7 +27,10 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function from a model, records and their labels to a number for each record."""
 SHARED = 32
-"""If fewer models than this unlearned a record, or never saw it, all records share variances (Carlini et al. 2022)."""
+"""If fewer models than this unlearned a record, or never saw it, the Gaussians of all records share variances.
+
+This is as in Carlini et al. (2022).
+"""
 LEAST = 4 * LEAST_MODELS
 """Smallest number of models in both groups together."""
 

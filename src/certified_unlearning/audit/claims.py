@@ -54,7 +54,7 @@ class Claim:
         )
 
     def largest(self, other: "Claim") -> "Claim":
-        """Return a claim that both claims imply: each of its numbers is the larger of theirs."""
+        """Return a claim that both claims imply: each number is the larger of the two claims' numbers."""
         known = self.mu is not None and other.mu is not None
         return Claim(
             epsilon=max(self.epsilon, other.epsilon),

@@ -113,7 +113,8 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
         raise DataError(
             f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; take fewer"
         )
-    # If records were removed, some others are used twice: the audited plan was made for the original number of records.
+    # If records were removed, some remaining ones are used twice: the audited plan was made for the original number of
+    # records.
     chosen = rng.permutation(left)[:wanted]
     chosen = np.concatenate([chosen, rng.choice(left, wanted - len(chosen))])
     rows, labels = copy_of(directory, plan.features, state.current.version).take(chosen.tolist())

@@ -26,11 +26,14 @@ Guess = Callable[[Published, Known], Array]
 PATH = 8
 """Number of iterations before and after a solver's usual end that are compared with the published weights."""
 WINDOW = 6
-"""Number of steps of the path before and after its nearest point. The guess ignores differences along these steps."""
+"""Number of steps of the path before and after the point nearest to the published weights.
+
+The guess ignores differences along these steps.
+"""
 UNKNOWN_NOISE = 1e-4
-"""Assumed error of a solver without noise: its variance, as a share of the mean variance of the canaries' effects."""
+"""Assumed variance of the error of a solver without noise, as a share of the mean variance of the canaries' effects."""
 POLISHED = 3
-"""Number of Newton's steps after a solver's end.
+"""Number of Newton steps after a solver has ended.
 
 The steps make the last digits exact.
 """
@@ -238,8 +241,9 @@ def objective_of(model: Any) -> PublicObjective | None:
 def path_of(model: Any, known: Known) -> list[Array]:
     """Return the weights of a scikit-learn model after some iterations of its solver, before and after its usual end.
 
-    A solver stops before it reaches the minimum, at a larger distance than a canary moves the weights. The stopped
-    weights are nearest to those of the same solver, without canaries, after about as many iterations.
+    A solver stops before it reaches the minimum. The remaining distance is larger than the distance that a canary moves
+    the weights. The stopped weights are nearest to those that the same solver reaches without canaries after about as
+    many iterations.
 
     Args:
         model: A model that learned without canaries.

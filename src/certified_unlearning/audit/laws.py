@@ -1,4 +1,4 @@
-"""Audits of two laws, which are probability distributions: they use many models of each.
+"""Audits that compare two laws, which are probability distributions, with many models of each law.
 
 Many models unlearn chosen records. They are compared with equally many models of the certificate's comparator.
 
@@ -133,10 +133,10 @@ def two_laws(
     choosing: float = 0.5,
     random_state: int | None = None,
 ) -> TwoLawResult:
-    """Audit an estimator's certificate with many models of its own distribution and of its comparator's.
+    """Audit an estimator's certificate with many models from the estimator and many from the certificate's comparator.
 
     Records with long gradients, such as outliers or mislabelled records, reveal most. The bound is nearest to the
-    certified value if that is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
+    certified value if this value is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
 
     Args:
         estimator: A Langevin estimator, a Descent-to-Delete estimator, or an estimator whose removals are certified

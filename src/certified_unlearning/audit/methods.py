@@ -26,7 +26,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 Learn = Callable[[Array, NDArray[Any]], Any]
 """A function from records and labels to a model."""
 Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
-"""A function that gets a model, its records, labels and positions to remove, and returns the model without them."""
+"""A function from a model, its records, labels and positions to the model without the records at these positions."""
 
 
 class AuditedMethod(Protocol):
@@ -82,7 +82,7 @@ class OwnEstimator:
 
     Attributes:
         estimator: The estimator. Every run uses a clone of it.
-        request_size: Number of records that one request removes; None for all of them.
+        request_size: Number of records that one request removes; None if one request removes all records.
     """
 
     estimator: Any
@@ -168,7 +168,8 @@ class GivenMethod:
     Attributes:
         learns: Function that returns a model that learned from records.
         unlearns: Function that returns the model without some of these records.
-        publishes: Function that returns the published part of a model; None for weights or scores of the canaries.
+        publishes: Function that returns the published part of a model; None if weights are published, or scores of the
+            canaries.
         claims: The claim about the model.
         name: Name of the method in reports.
     """

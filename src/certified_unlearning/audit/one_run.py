@@ -1,10 +1,11 @@
 """Audits in one run, or in a few: a guesser names the canaries that were removed, and right guesses are counted.
 
-The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, its number of
-right guesses has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon, delta)-close to
-the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One run therefore
-gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes 2022) with a
-secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski (2023).
+The comparator has never seen a canary. If its distribution does not depend on which canaries were drawn, the number of
+right guesses about it has a hypergeometric distribution, whatever the guesser does. So a model that is (epsilon,
+delta)-close to the comparator has ``P(p <= beta) <= e^epsilon beta + delta`` for the p-value ``p`` of the guesses. One
+run therefore gives a bound with confidence. The inequality is that of reconstruction robustness (Balle, Cherubin, Hayes
+2022) with a secret whose baseline is hypergeometric. Audits of learning in one run are due to Steinke, Nasr, Jagielski
+(2023).
 """
 
 from collections.abc import Callable
@@ -77,16 +78,16 @@ def audit(
         copies: Number of equal records that make up one canary. The certificate must then cover that many times more
             records.
         named: Number of canaries that a guess names as members. In a pair, the second number is the number of canaries
-            that it names as non-members. None: the number of drawn canaries. Use a smaller number if the guesser is
-            certain of only a few.
+            that the guess names as non-members. None: the number of drawn canaries. Use a smaller number if the guesser
+            is certain of only a few.
         by_class: Whether a fixed number of canaries is drawn from each class, for methods whose constants depend on the
             number of records in a class.
         runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To find
             out that one record of a request stayed, set ``removed`` far below ``canaries`` and use several runs.
-        least_right: With several runs, the number of right guesses from which a run counts. None: the number is chosen
-            before the first run, from the other numbers alone, for violations of moderate size.
-        claim: The claim of a method without a certificate. None: the claim that its distribution is that of learning
-            again.
+        least_right: With several runs, the smallest number of right guesses with which a run counts. None: the number
+            is chosen before the first run, from the other numbers alone, for violations of moderate size.
+        claim: The claim of a method without a certificate. None: the claim that the method's distribution is that of
+            learning again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.
         alpha: Largest probability that an honest method is called ``violated``.
@@ -224,7 +225,7 @@ def _known(
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
     """Return how members are drawn and named.
 
-    A stratum's share of the members is its share of the canaries.
+    A stratum (a class, or all canaries) has the same share of the members as of the canaries.
 
     Raises:
         ParameterError: More canaries are named than exist, or non-members are named although members are drawn by
@@ -242,7 +243,7 @@ def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, i
 
 
 def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int | None) -> int | None:
-    """Return the number of right guesses from which a run counts, given several runs; None for one run.
+    """Return the smallest number of right guesses with which a run counts, given several runs; None for one run.
 
     The number maximises the bound that is expected for a mechanism with ``mu = AIM``. It depends on counts alone, so it
     is chosen before the first run.

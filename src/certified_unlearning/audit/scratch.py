@@ -1,4 +1,4 @@
-"""Scratch copies of models under audit: private directories beside the model, which are deleted at the end.
+"""Scratch copies of models under audit: private directories next to the model's, which are deleted at the end.
 
 A killed process deletes nothing, and its copy contains people's records. So the next audit of the same model looks for
 abandoned copies and deletes them.

@@ -26,7 +26,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 class WhiteBoxResult:
     """The distance between two distributions for the removed records.
 
-    This distance bounds none for other records.
+    The distance for other records is not bounded.
 
     Attributes:
         method: Name of the audited method.
@@ -34,8 +34,8 @@ class WhiteBoxResult:
         mu: Lower bound on the distance between the model after the removal and the exact refit, in standard deviations
             of the noise; the solver's own error is subtracted. Infinite if weights were published without noise.
         mu_at_most: Upper bound on this distance; the solver's error is added.
-        mu_before: Lower bound on the distance of the model before the removal, computed like ``mu``. It shows how much
-            there was to forget.
+        mu_before: Lower bound on the distance between the model before the removal and the exact refit, computed like
+            ``mu``. It shows how much there was to forget.
     """
 
     method: str

@@ -24,7 +24,10 @@ from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Relation
 
 TOLERANCE = 1e-9
-"""Largest relative difference between numbers that count as equal. The minimisation is not more accurate."""
+"""Largest relative difference between numbers that count as equal.
+
+Epsilons that are found by minimisation are not more accurate.
+"""
 LARGEST = 10**18
 """The largest possible value of any count. Planning also refuses larger numbers of steps."""
 
@@ -189,7 +192,7 @@ class Certificate(BaseModel):
         return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
-        """Return the guarantee for requests that depended on a model's output, in plain sentences; None without one."""
+        """Return the guarantee for requests that depended on a model's output, as sentences; None if there is none."""
         return None
 
     def with_earlier_versions(self) -> str:

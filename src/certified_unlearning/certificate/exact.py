@@ -40,7 +40,7 @@ NOTHING_AGAIN = (
     "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
     "out of a training without what was removed."
 )
-"""Descriptions of how a request was carried out, for the page of a person."""
+"""Descriptions of how a request was carried out, for the page that a person gets."""
 OBLIVIOUS = Assumption(
     statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
     status="assumed",
@@ -84,7 +84,7 @@ class EqualInLaw(Certificate):
     def stated(self) -> Stated:
         """Return the certificate's numbers.
 
-        The certificate states no number for several states, which reveal more than one state.
+        The certificate states no number for several states together, because they reveal more than one state alone.
         """
         return Stated(self.epsilon, 0.0, 0.0, None)
 
@@ -130,7 +130,7 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: a fresh run has as many records, and constants fixed for the first records."""
+        """Return a sentence that says: a fresh run has the remaining number of records and the original constants."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."

@@ -26,7 +26,10 @@ from certified_unlearning.certificate.preprocessing import GIVEN, possible_featu
 from certified_unlearning.vocabulary import NoiseSource
 
 CONTRIBUTION = 2**0.5
-"""Largest norm of what a record of norm at most 1 adds to a query: itself to a sum, and 1 to a number of members."""
+"""Largest norm of what a record of norm at most 1 adds to a query.
+
+The record adds itself to a sum, and 1 to a number of members.
+"""
 
 
 class ExactClustersCertificate(EqualInLaw):

@@ -25,8 +25,8 @@ class Scope(NamedTuple):
 class LedgerCertificate(Certificate):
     """A certificate that versions of a ledger can have.
 
-    The ledger records the numbers of each version's certificate. So it can describe a version with the class methods
-    alone, without reading the certificate.
+    The ledger records the numbers of each version's certificate. So the ledger can describe a version with the class
+    methods alone, without reading the certificate.
     """
 
     takes_noisy_steps: ClassVar[bool] = False

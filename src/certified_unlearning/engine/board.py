@@ -1,13 +1,13 @@
-"""Memory shared by all processes of a run on one machine, which is faster than sending messages.
+"""Memory shared by all processes of a run on one machine; using it is faster than sending messages.
 
-A process polls to wait for the others. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms with two
-processes (`benchmarks/README.md`). A process that has polled for long sleeps between polls. Each process holds a lock
-that is released when the process ends, so the others see whether it is alive.
+A process polls to wait for the other processes. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms
+with two processes (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process holds
+a lock that is released when the process ends, so the other processes see whether it is alive.
 
 The memory is a file without a name. It vanishes when all processes that have it open have ended, however they end.
 Processes of another machine or user cannot open it.
 
-It works only on Linux on x86-64, where all processors see writes in the order in which they were made.
+The module works only on Linux on x86-64, where all processors see writes in the order in which they were made.
 """
 
 import mmap
@@ -35,17 +35,17 @@ LOOKING = 5e-3
 SLEEP = 1e-4
 """Seconds of sleep between two polls."""
 ASKING = 0.5
-"""Seconds between two checks of whether the others are alive."""
+"""Seconds between two checks of whether the other processes are alive."""
 
 
 class Board:
     """Shared memory with two sides that are used in turn. Every process has its own place on each side.
 
-    When a process arrives after writing on one side, it has finished reading the other side. So the other side can then
-    be written again.
+    When a process signals that it has written on one side, it has finished reading the other side. So when all
+    processes have signalled this, the other side can be written again.
 
     Args:
-        descriptor: Descriptor of a file in memory, which this process has opened only once.
+        descriptor: Descriptor of a file in memory; this process has opened the file only once.
         size: Number of bytes of one process's place.
         rank: Number of this process.
         ranks: Number of processes.
@@ -65,14 +65,14 @@ class Board:
         """Return the side to write next, shape ``(ranks, size)``; this process may write only in its own place.
 
         Raises:
-            RuntimeError: `wait` was interrupted, so it is unknown which step the others have reached.
+            RuntimeError: `wait` was interrupted, so it is unknown which step the other processes have reached.
         """
         if self._waits:
             raise RuntimeError("the last wait for the other processes did not end")
         return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
-        """Signal that this process has written its place, and wait for all others.
+        """Signal that this process has written in its place, and wait for all other processes.
 
         Raises:
             RuntimeError: A process ended.
@@ -96,7 +96,7 @@ class Board:
         self._waits = False
 
     def close(self) -> None:
-        """Tell the others that this process has ended."""
+        """Tell the other processes that this process has ended."""
         os.close(self._descriptor)
 
     def _has_ended(self, rank: int) -> bool:
@@ -126,8 +126,8 @@ def board(
         all_can: Function that returns to all processes whether all their arguments are True.
 
     Returns:
-        The memory. All processes get None if one of them is on another machine or another kind of machine, or if there
-        is no room.
+        The memory. All processes get None if they are not all on one machine, if the machine is not of the kind that
+        this module needs, or if there is no room.
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
@@ -174,7 +174,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return the path by which other processes of this machine find an open file, and its identity, or None."""
+    """Return the path by which other processes of this machine find an open file, and the file's identity, or None."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()
@@ -183,7 +183,7 @@ def _address_of(descriptor: int) -> bytes | None:
 
 
 def _opened(address: bytes, size: int) -> int | None:
-    """Return a descriptor of the first process's file; None if it is missing or another file has its address."""
+    """Return a descriptor of the first process's file; None if the file is missing or another file has its address."""
     path, called = address.decode().split("\n")
     try:
         if str(Path(path).readlink()) != called:

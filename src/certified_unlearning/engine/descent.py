@@ -43,10 +43,10 @@ class CyclicObjective(Objective, Protocol):
     """Interface of a loss whose steps use one mini-batch after another."""
 
     def seek(self, step: int) -> None:
-        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
+        """Make step number ``step`` of the cycle, counted from 0, the next step."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Apply the first few of the given noisy steps of one trial, and return their number, which may be 0."""
+        """Apply the first few of the given noisy steps of one trial, and return how many, possibly 0."""
 
 
 @dataclass
@@ -81,8 +81,8 @@ def run(
 ) -> DescentResult:
     """Run all phases for a batch of trials.
 
-    Trials may differ in their number of steps and in sigma. The numbers of a trial depend only on its own keys.
-    However, matrix products may round differently if their size differs.
+    Trials may differ in their number of steps and in sigma. The random numbers of a trial depend only on the trial's
+    own keys. However, matrix products of different sizes may round differently.
 
     Args:
         objective: The loss; its ``remove`` is called at the start of each phase.

@@ -1,7 +1,7 @@
 """Cyclic mini-batches: steps use the mean loss of one batch after another, for many trials at once.
 
-Records are assigned to batches once, by their numbers alone, and stored in this order. So a step reads only one
-contiguous piece of memory, or of a file. The steps are those of `descent`.
+Records are assigned to batches once, by record numbers alone, and stored in the order of the batches. So a step reads
+only one contiguous piece of memory, or of a file. The steps are those of `descent`.
 """
 
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class CyclicObjective:
         }
 
     def seek(self, step: int) -> None:
-        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
+        """Make step number ``step`` of the cycle, counted from 0, the next step."""
         self._batch = step % self.batches
 
     def descend(self, weights: Tensor, step_size: float) -> None:

@@ -1,9 +1,9 @@
 """Normal numbers for one release, in NumPy, with the transform of `randomness`; this is fast for a few numbers.
 
-With a key, they are the numbers of `randomness.normal_rows`, from the same bits of the same cipher by the same
-transform. So `accounting.core.rounding.resolution` holds for them, too. (Logarithm, cosine and sine may differ in their
-last bits.) Without a key, the bits come from the operating system. For twenty numbers, the overhead of PyTorch's calls
-is several times the work, and creating a cipher takes as long.
+With a key, the numbers are those of `randomness.normal_rows`, computed from the same bits of the same cipher by the
+same transform. So `accounting.core.rounding.resolution` holds for them, too. (Logarithm, cosine and sine may differ in
+their last bits.) Without a key, the bits come from the operating system. For twenty numbers, the overhead of PyTorch's
+calls is several times the work, and creating a cipher takes as long.
 """
 
 import math

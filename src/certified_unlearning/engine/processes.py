@@ -72,7 +72,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return the reason why processes ended: the first one that was killed, or else one with an error of its own."""
+    """Return the reason why processes ended: the first process that was killed, or else one with its own error."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

@@ -1,8 +1,9 @@
-"""Measures of the models of many trials on test records; some of them show what accuracy hides if a class is rare.
+"""Quality measures on test records, for the models of many trials.
 
-Balanced accuracy is the mean over classes of the share of a class's records that are classified correctly. AUC is the
-probability that a record of a class has a higher score than a record of another class; ties count half. With more than
-two classes, it is the mean of the AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
+Some of these measures show what accuracy hides if a class is rare. Balanced accuracy is the mean over classes of the
+share of a class's records that are classified correctly. AUC is the probability that a record of a class has a higher
+score than a record of another class; ties count half. With more than two classes, AUC is the mean, over classes, of the
+AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
 """
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 MEASURES = ("accuracy", "balanced_accuracy", "auc", "log_loss")
 SCORES_AT_ONCE = 1 << 24
-"""Approximate number of scores that are in memory at once, which is 128 MB in float64."""
+"""Approximate number of scores that are in memory at once; in float64, they take 128 MB."""
 
 
 def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -> Tensor:

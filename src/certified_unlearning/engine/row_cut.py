@@ -1,4 +1,4 @@
-"""How the rows of a run are divided into blocks for several processes, which depends only on the number of rows.
+"""How the rows of a run are divided into blocks for several processes; this depends only on the number of rows.
 
 This module needs no PyTorch.
 """
@@ -6,8 +6,8 @@ This module needs no PyTorch.
 MOST_BLOCKS = 64
 """Largest number of blocks; if there are more processes, some are idle."""
 LEAST_ROWS = 1024
-"""Smallest number of rows of a block, if there are several blocks. A change of either number changes the bits of such
-runs.
+"""Smallest number of rows of a block, if there are several blocks. A change of this number or of `MOST_BLOCKS` changes
+the bits of runs with several blocks.
 """
 
 

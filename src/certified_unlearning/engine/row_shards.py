@@ -2,11 +2,11 @@
 
 The rows are divided into blocks, whose number is a power of two and depends only on the number of rows (`row_cut.cut`).
 Each block's gradient is computed by one process with one thread, from the block's own memory. The gradients of the
-blocks are added in the order of a balanced binary tree. A process adds those of its own blocks. Then all processes
-exchange these sums, and each adds the rest. On one machine, the sums are exchanged through shared memory (`board`)
-instead of messages. Every process computes everything else itself. This includes noise: it has addresses
-(`randomness`), so all processes draw the same numbers. With every sum of gradients, the processes compare checksums of
-their weights' bits, which differ if one weight differs.
+blocks are added in the order of a balanced binary tree. A process adds the gradients of its own blocks. Then all
+processes exchange these sums, and each process makes the remaining additions. On one machine, the sums are exchanged
+through shared memory (`board`) instead of messages. Every process computes everything else itself. This includes noise:
+it has addresses (`randomness`), so all processes draw the same numbers. With every sum of gradients, the processes
+compare checksums of their weights' bits, which differ if one weight differs.
 
 The number of successive additions is within the number that `accounting.core.rounding` counts: the rows of a block, the
 parts of products, a constant part, and the levels of the tree.
@@ -30,9 +30,9 @@ from certified_unlearning.engine.objectives.rows import Scratch
 from certified_unlearning.errors import DivergedError, ParameterError, ProcessError
 
 Node: TypeAlias = tuple[int, int]
-"""A node of the tree: the number of its first block, and the number after that of its last block."""
+"""A node of the tree: the number of its first block, and the number of its last block plus 1."""
 MARK = 16
-"""Number of bytes before a process's sums that identify its weights."""
+"""Number of bytes that identify a process's weights; they come before the process's sums."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RowShards:
         return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
 
     def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor, scratch: Scratch) -> Tensor:
-        """Return the sum of all blocks' gradients, whose bits do not depend on the number of processes.
+        """Return the sum of all blocks' gradients; the sum's bits do not depend on the number of processes.
 
         Args:
             blocks: Number of blocks, a power of two.
@@ -144,7 +144,7 @@ class RowShards:
         return bool(can)
 
     def close(self) -> None:
-        """Signal to the others that this process has left the run."""
+        """Signal to the other processes that this process has left the run."""
         self._shared.close()
 
 
@@ -239,7 +239,7 @@ class SharedCheckpoint(Checkpoint):
             self._own.save(tensors, position)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the state that the first process reads, because others may see files late or not at all."""
+        """Return the state that the first process reads, because other processes may see files late or not at all."""
         saved = self._own.load() if self._shards.writes else None
         content = None
         if saved is not None:
@@ -286,7 +286,7 @@ def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tens
 
 
 def _joined(node: Node, known: dict[Node, Tensor], scratch: Scratch) -> Tensor:
-    """Return the sum of a node's blocks, from known sums that others may read."""
+    """Return the sum of a node's blocks, from known sums, which stay unchanged because others may read them."""
     if node in known:
         return known[node]
     first, end = node

@@ -19,16 +19,16 @@ from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick
 from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
-"""Users are warned if the noise is at least this many times the largest score of the noiseless optimum. This was
-measured on two data sets, with epsilon 0.03 and 0.1. From this value on, accuracy is 0.06 to 0.4 below that with the
-advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and this value, accuracy depends on the data, and there
-is no warning.
+"""Users are warned if the noise is at least this many times the largest score of the noiseless optimum. The effect of
+noise was measured on two data sets, with epsilon 0.03 and 0.1. From this value on, accuracy is 0.06 to 0.4 below that
+with the advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and this value, accuracy depends on the data,
+and there is no warning.
 """
 GOOD = 0.25
-"""Largest noise with a ``C`` or ``alpha`` that a warning may advise."""
+"""Largest noise, divided by the largest score, with a ``C`` or ``alpha`` that a warning may advise."""
 NEAR_BEST = 0.05
 """Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
-features, AUC is 0.04 to 0.2 lower at `GOOD`. There, it is hardly higher than with the noise that causes a warning.
+features, AUC is 0.04 to 0.2 lower at `GOOD`, where it is hardly higher than with the noise that causes a warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""

@@ -110,7 +110,7 @@ class LinearClassifier(Classifier, LinearModel):
             y: True classes, shape ``(records,)``.
 
         Raises:
-            DataError: There are no records, or one has a class that the model does not know.
+            DataError: There are no records, or a record has a class that the model does not know.
         """
         return quality_of(self.predict_proba(X), y, self.classes_)
 
@@ -161,7 +161,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return the standard deviation of a plan's noise in the score of a row of norm 1, and the plan's ``m``."""
+        """Return, for a plan, the standard deviation of the noise in the score of a row of norm 1, and ``m``."""
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:

@@ -62,9 +62,9 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm`` if it is
             given. Use what is known about such data in general, *not* the smallest and largest values of these records.
             Those values would reveal something about removed records, contrary to what the certificate states.
-        data_norm: Public bound on the norm of a row, which must not be computed from the data either. Rows of a larger
-            norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to the rows
-            after that mapping. It cannot be combined with ``normalize``.
+        data_norm: Public bound on the norm of a row. The bound must not be computed from the data either. Rows of a
+            larger norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to
+            the rows after that mapping. It cannot be combined with ``normalize``.
         random_state: None: noise comes from the operating system's random numbers, and its seed is not stored. A number
             makes results repeatable, but it is a secret: anybody who knows it, or tries all 2^32 numbers, can subtract
             the noise. Two models that were fitted with the same number have the same noise. The noise cancels in their
@@ -231,7 +231,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Replace records in place by zeros or other records, and continue without them.
 
-        Copying all rows would take longer than everything else. If it is interrupted, the records are restored.
+        Copying all rows would take longer than everything else. If the removal is interrupted, the records are
+        restored.
 
         Args:
             gone: Positions of the records to remove.
@@ -291,7 +292,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def _warn_if_a_column_drowns(self, features: Array) -> None:
         """Warn the caller of `fit` if one column contributes nearly all of a row's squared norm.
 
-        This is computed from at most 2,500 records, which are the same ones every time.
+        The share is computed from at most 2,500 records, which are the same ones every time.
 
         Args:
             features: Features after all checks.

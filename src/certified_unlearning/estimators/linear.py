@@ -85,7 +85,7 @@ class LinearModel(UnlearningEstimator):
         return stated
 
     def _noise_of_weights(self) -> tuple[float, bool] | None:
-        """Return the noise of the weights, and whether it depends on the curvature (`PublicObjective`), or None."""
+        """Return the weights' noise, and whether it depends on the curvature (`PublicObjective`); None if unknown."""
         return None
 
     def _public_objective(self) -> PublicObjective | None:

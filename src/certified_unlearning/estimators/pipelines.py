@@ -28,8 +28,8 @@ class StepReport:
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
         transformer: Class of the step.
-        learned: ``nothing``; ``unchecked``, which means nothing if the condition in `said` is true; ``learned``, if the
-            step keeps something that depends on removed records; or ``unknown``.
+        learned: ``nothing``; ``unchecked``, which means ``nothing`` if the condition in `said` is true; ``learned``, if
+            the step keeps something that depends on removed records; or ``unknown``.
         said: What the step learned, in words that complete a sentence.
     """
 
@@ -119,7 +119,7 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
             series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
 
     Returns:
-        A report on every earlier step, which prints as text.
+        A report, which prints as text, on every earlier step.
 
     Raises:
         ParameterError: The last step cannot unlearn, or it refuses the request, or another step adds or drops records.

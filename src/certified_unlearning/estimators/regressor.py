@@ -23,7 +23,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """A linear model for targets that are mapped to [-1, 1], with a regularised intercept or without one.
 
     Args:
-        target_range: Required. Range ``(low, high)`` of the targets, which must be known without looking at these
+        target_range: Required. Range ``(low, high)`` of the targets. The range must be known without looking at these
             records. Targets outside it are clipped.
     """
 

@@ -84,7 +84,7 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index with the labels of more records added; None for records without labels."""
+        """Return the index with the labels of more records added; the label of a record without one is None."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -99,7 +99,7 @@ class FrameIndex:
         return replace(self, labels=labels)
 
     def packed(self) -> NDArray[np.uint8] | None:
-        """Return the labels for a file, as JSON; None if there are none, or if JSON cannot represent them."""
+        """Return the labels for a file, as JSON; None if there are no labels, or if JSON cannot represent them."""
         if self.labels is None:
             return None
         try:

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 COPIES = 2
 """Number of arrays that are in memory at once: the features, and the rows computed from them."""
 FITS = 0.25
-"""Largest share of the memory for rows of the width that an error message proposes."""
+"""Largest share of the memory that rows may take if they have the width that an error message proposes."""
 
 
 def dense(X: Any) -> NDArray[Any]:
@@ -42,7 +42,7 @@ def dense(X: Any) -> NDArray[Any]:
 
 
 class PublicScaling:
-    """A map from records to rows of norm at most 1, which depends only on public numbers.
+    """A map from records to rows of norm at most 1; the map depends only on public numbers.
 
     Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then there are three cases. With
     ``normalize``, rows are divided by their own norm. With ``data_norm``, longer rows are scaled down to it, and then

@@ -4,26 +4,22 @@ It has no heavy imports.
 """
 
 import hmac
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from certified_unlearning.data.tables import csv_file
-from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.data.tables.spellings import ROUNDED
-from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.copies.exports import Copy, copies
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key, shell_command
+from certified_unlearning.ledger.identifiers.given import given_people, recorded_in_utf8, require_once, subject_of
 from certified_unlearning.ledger.log.second_place import Standing, problem_of
 from certified_unlearning.ledger.log.setting import standing_settled
 from certified_unlearning.ledger.proofs.head import head_of
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.terms.absent import answer_absent
 from certified_unlearning.ledger.terms.deadlines import NO_TERMS, OpenRequest, Terms, open_requests
 from certified_unlearning.ledger.training.keyed import digest_of_file
 from certified_unlearning.text import counted
@@ -32,7 +28,28 @@ from certified_unlearning.vocabulary import ClassesFrom
 if TYPE_CHECKING:
     from certified_unlearning.certificate.ledger import LedgerCertificate
 
-_ROWS_AT_ONCE = 1 << 16
+Answer = Literal["not in this model's data", "requested before", "on hold"]
+"""What `request` says of people whom it skips."""
+NOT_IN_DATA: Answer = "not in this model's data"
+_OPTION = "--skip-unknown reports such identifiers, and requests the others"
+
+
+class Skipped(NamedTuple):
+    """Somebody who was named, and whose removal was not requested now.
+
+    Attributes:
+        identifier: The person's identifier.
+        answer: Why not.
+        recorded: When this answer, the earlier request or its hold was recorded, in UTC.
+        version: The version that removed the records; None where no version did.
+        applied: When it became the current one, in UTC.
+    """
+
+    identifier: str
+    answer: Answer
+    recorded: str
+    version: int | None = None
+    applied: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,12 +61,18 @@ class Recorded:
         records: The number of their rows.
         pending: The number of requests that now wait for `apply`.
         head: The head of the log, with which anybody can later prove that the request was recorded.
+        requested: The number of rows of each of these people, by their identifiers.
+        skipped: The people who were skipped, each with the answer that the log has.
+        repeated: Identifiers that were named more than once, and count once.
     """
 
     people: int
     records: int
     pending: int
     head: str
+    requested: Mapping[str, int] = field(default_factory=dict)
+    skipped: Sequence[Skipped] = ()
+    repeated: Sequence[str] = ()
 
 
 def request(
@@ -58,6 +81,7 @@ def request(
     file: Path | None = None,
     *,
     one_spelling: bool = False,
+    skip_unknown: bool = False,
     terms: Terms = NO_TERMS,
 ) -> Recorded:
     """Record requests to remove people's records. All of them are recorded, or none if one is invalid.
@@ -68,60 +92,56 @@ def request(
         file: A CSV file with more identifiers, in its only column or in the column with the data's identifier name.
         one_spelling: Whether similar identifiers, which differ from the named ones in blanks, case or encoding, belong
             to other people. By default, a request that leaves out a similar identifier is refused.
+        skip_unknown: Whether people without records, people whose removal was requested before, and repeated
+            identifiers are skipped and reported. Otherwise they are refused. The log records once for each person
+            without records, under a pseudonym, that this was the answer.
         terms: When the requests were received and are due, and why they must wait, if they must.
 
     Raises:
         ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
-            similar identifier is left out.
+            similar identifier is left out. With ``skip_unknown``: an unknown identifier is similar to one that is, or
+            was, in the data; or it is a missing one, a header, or several identifiers in one.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
     directory = ModelDirectory(path)
     kind: Literal["held", "requested"] = "requested" if terms.hold is None else "held"
     with Ledger.opened(directory.ledger) as ledger:
-        named = named_people(read_state(ledger), identifiers, file)
+        column = read_state(ledger).start.id_column
+        given = given_people(identifiers, file, column)
+        if not skip_unknown:
+            require_once(given, file, f" ({_OPTION})")
         # Within a transaction, no other request can come between two looks at the ledger.
         with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)
-            records = _count_records(ledger, state, named)
+            records, asked = dict[str, int](), list[Skipped]()
+            for each in given.people:
+                earlier = _asked_before(ledger, state, each)
+                if earlier is None:
+                    records[each] = ledger.owners.count_records_of(each)
+                elif skip_unknown:
+                    asked.append(earlier)
+                else:
+                    raise ParameterError(_refusal(ledger, earlier))
+            unknown = [identifier for identifier, count in records.items() if not count]
+            if given.likely_header in unknown:
+                raise ParameterError(
+                    f"{file}, line 1: {given.likely_header!r} is not in the training data, and looks like a header; "
+                    f"if it is one, write {column!r}, as the data's identifier column is called; nothing was recorded"
+                )
+            if unknown and not skip_unknown:
+                raise ParameterError(_unknown(ledger, unknown))
+            found = {each: count for each, count in records.items() if count}
             if not one_spelling:
-                _require_all_spellings(ledger, named)
-            ledger.append_requests(kind, {each: _payload(ledger, state, each, records[each], terms) for each in named})
+                _require_all_spellings(ledger, [*found])
+            told = answer_absent(ledger, unknown, terms, one_spelling=one_spelling)
+            absent = [Skipped(identifier, NOT_IN_DATA, time) for identifier, time in told.items()]
+            ledger.append_requests(kind, {each: _payload(ledger, state, each, found[each], terms) for each in found})
             head = head_of(directory, ledger)
-    pending = state.pending + (len(named) if kind == "requested" else 0)
-    return Recorded(len(named), sum(records.values()), pending, head)
-
-
-def named_people(state: State, identifiers: Sequence[str], file: Path | None) -> list[str]:
-    """Return the identifiers from options and from a file, in the table's form (7.0 becomes 7).
-
-    Raises:
-        ParameterError: Nobody is named, or a person is named twice or by a number that a program has rounded.
-        DataError: The file cannot be read.
-    """
-    given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
-    rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
-    if rounded is not None:
-        raise ParameterError(
-            f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
-            "identifiers as text; nothing was recorded"
-        )
-    named = [str(text_of(identifier)) for identifier in given]
-    if not named:
-        raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
-    twice = [identifier for identifier, count in Counter(named).items() if count > 1]
-    if twice:
-        raise ParameterError(f"{_shown(twice)} named more than once; nothing was recorded")
-    return named
-
-
-@contextmanager
-def recorded_in_utf8() -> Iterator[None]:
-    """Raise `ParameterError`, as one sentence, if the block gives SQLite a text that is not UTF-8."""
-    try:
-        yield
-    except UnicodeEncodeError as error:
-        raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
+    pending = state.pending + (len(found) if kind == "requested" else 0)
+    return Recorded(
+        len(found), sum(found.values()), pending, head, found, (*absent, *asked), given.repeated if skip_unknown else ()
+    )
 
 
 def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms: Terms) -> dict[str, Any]:
@@ -131,30 +151,41 @@ def _payload(ledger: Ledger, state: State, identifier: str, records: int, terms:
     return {"records": records} | added | terms.as_payload()
 
 
-def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[str, int]:
-    """Return each person's number of rows; refuse people who are unknown or whose removal was requested before."""
-    records = {}
-    for identifier in named:
-        earlier = ledger.request_of(identifier)
-        if earlier is not None:
-            version = state.answering(earlier.sequence)
-            answer = "not applied yet" if version is None else f"applied with version {version.version}, {version.time}"
-            raise ParameterError(
-                f"the removal of {identifier!r} was requested before ({earlier.time}; {answer}); nothing was recorded"
-            )
+def _asked_before(ledger: Ledger, state: State, identifier: str) -> Skipped | None:
+    """Return the earlier request, or the hold, of somebody who was named before."""
+    earlier = ledger.request_of(identifier)
+    if earlier is not None:
+        version = state.answering(earlier.sequence)
+        answered = (None, None) if version is None else (version.version, version.time)
+        return Skipped(identifier, "requested before", earlier.time, *answered)
+    hold = ledger.hold_of(identifier)
+    return None if hold is None else Skipped(identifier, "on hold", hold.time)
+
+
+def _refusal(ledger: Ledger, earlier: Skipped) -> str:
+    """Return why somebody who was named before is refused."""
+    identifier = earlier.identifier
+    if earlier.answer == "on hold":
         hold = ledger.hold_of(identifier)
-        if hold is not None:
-            raise ParameterError(
-                f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
-                "release` ends that; nothing was recorded"
-            )
-        records[identifier] = ledger.owners.count_records_of(identifier)
-    unknown = [identifier for identifier, count in records.items() if not count]
-    if unknown:
-        like = ledger.owners.like(unknown[0])
-        hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
-        raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
-    return records
+        assert hold is not None
+        return (
+            f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
+            f"release` ends that; nothing was recorded ({_OPTION})"
+        )
+    answer = (
+        "not applied yet" if earlier.version is None else f"applied with version {earlier.version}, {earlier.applied}"
+    )
+    return (
+        f"the removal of {identifier!r} was requested before ({earlier.recorded}; {answer}); nothing was recorded "
+        f"({_OPTION})"
+    )
+
+
+def _unknown(ledger: Ledger, unknown: Sequence[str]) -> str:
+    """Return why people without records are refused."""
+    like = ledger.owners.like(unknown[0])
+    hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
+    return f"{subject_of(unknown)} not in the training data{hint}; nothing was recorded ({_OPTION})"
 
 
 def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
@@ -173,45 +204,17 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
 
 
 def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
-    """Return how many of these people have records in the training copy, and how many requested their removal.
+    """Return how many of these people have records in the training copy, and how many have asked to be removed.
+
+    People count who had no records in the data when they asked: their records must not be used either.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
     """
     with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
-        requested = [identifier for identifier in identifiers if ledger.request_of(identifier) is not None]
-        return sum(ledger.owners.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
-
-
-def _shown(identifiers: Sequence[str]) -> str:
-    """Return the identifiers as the subject of a sentence, with its verb."""
-    first = f"identifier {identifiers[0]!r}"
-    return f"{first} is" if len(identifiers) == 1 else f"{first} (and {len(identifiers) - 1} more) are"
-
-
-def _read_identifiers(path: Path, column: str) -> list[str]:
-    if path.suffix.lower() in (".parquet", ".pq"):
-        raise DataError(f"{path} is named like Parquet, but identifiers are read from CSV; export them as CSV")
-    blocks = csv_file.read(path, _ROWS_AT_ONCE)
-    first = next(blocks, [[]])[0]
-    rows = [row for block in blocks for row in block]
-    if first.count(column) > 1:
-        raise DataError(f"{path} has two columns {column!r}; rename one")
-    if column in first:
-        place = first.index(column)
-    elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
-        csv_file.require_commas(path)
-        raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")
-    elif len(first) > 1:
-        raise DataError(f"{path} has several columns and none of them is called {column!r}")
-    else:
-        place, rows = 0, [first, *rows] if first else rows
-    if not rows:
-        raise DataError(f"{path} holds no identifiers")
-    empty = next((number for number, row in enumerate(rows, 1) if not row[place].strip()), None)
-    if empty is not None:
-        raise DataError(f"{path}, row {empty}: {column} is missing; leave out the row")
-    return [row[place] for row in rows]
+        absent, names = ledger.answered_absent(), ledger.names
+        asked = sum(ledger.request_of(each) is not None or names.stored(each) in absent for each in identifiers)
+        return sum(ledger.owners.count_records_of(each) > 0 for each in identifiers), asked
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,7 @@ class Status:
         state: State of the ledger.
         head: The head of the log.
         open_requests: The requests that wait or are on hold.
+        absent: How many people had no records in the data when they asked, and were told so.
         copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is running.
         source: A note about the file that the data came from; None if it is unchanged.
@@ -239,6 +243,7 @@ class Status:
     state: State
     head: str
     open_requests: Sequence[OpenRequest]
+    absent: int
     copies: Sequence[Copy]
     is_busy: bool
     source: str | None
@@ -261,7 +266,7 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         head, waiting, elsewhere = head_of(directory, ledger), open_requests(ledger, state), copies(ledger)
-        in_clear = not ledger.names.hides_people
+        in_clear, absent = not ledger.names.hides_people, len(ledger.answered_absent())
         log = standing_settled(ledger)
     leftovers, is_busy = look_for_leftovers(directory, state)
     source, labels = source_changed(directory, state), about_labels(directory)
@@ -275,6 +280,7 @@ def status(path: Path) -> Status:
         state,
         head,
         waiting,
+        absent,
         elsewhere,
         is_busy,
         source,

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from certified_unlearning.errors import DataError, LedgerError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger.database.events import COLUMNS, Event, Kind, event_of, payload_of
+from certified_unlearning.ledger.database.events import COLUMNS, Event, Kind, PersonalKind, event_of, payload_of
 from certified_unlearning.ledger.database.owners import Owners
 from certified_unlearning.ledger.database.schema import connected, make_tables
 from certified_unlearning.ledger.identifiers.keys import MissingKeyError, in_words, place_of, read_key_file
@@ -245,8 +245,8 @@ class Ledger:
         """Append an event of this kind, without a subject."""
         self._append(kind, [(None, payload)])
 
-    def append_requests(self, kind: Literal["held", "requested"], requests: Mapping[str, dict[str, Any]]) -> None:
-        """Append a request, or a hold, for each person.
+    def append_requests(self, kind: PersonalKind, requests: Mapping[str, dict[str, Any]]) -> None:
+        """Append a request, a hold, or the answer that there are no records, for each person.
 
         Args:
             kind: The kind of the events.
@@ -282,6 +282,10 @@ class Ledger:
     def hold_of(self, subject: str) -> Event | None:
         """Return the hold on a person's request, if there was one; it may have been released since."""
         return self._event_of("held", subject)
+
+    def answered_absent(self) -> dict[str, Event]:
+        """Return the answers to people who had no records in the data, by their names in the ledger."""
+        return {str(event.subject): event for event in self.events("absent")}
 
     def request_named(self, name: str) -> Event | None:
         """Return the result of `request_of`, for a person's name in the ledger."""

@@ -115,6 +115,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         check_data(directory, ledger, model, state)
         owned = check_tags(ledger, ledger.owners.records())
         _check_batches(ledger, state)
+        _check_absent(ledger)
         copy = copy_of(directory, model.learner.features, state.current.version)
         row = copy.first_row_left(owned, state.rows)
         if row is not None:
@@ -232,6 +233,18 @@ def _check_batches(ledger: Ledger, state: State) -> None:
         answered = ledger.requests(batch.after, batch.up_to, state.is_gone)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
             raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
+
+
+def _check_absent(ledger: Ledger) -> None:
+    """Check that nobody has rows of whom the log says that there are none; `add` refuses these people."""
+    absent = ledger.answered_absent()
+    people = ledger.owners.people() if absent else set[str]()
+    wrong = next((event for name, event in absent.items() if name in people), None)
+    if wrong is not None:
+        raise LedgerError(
+            f"{ledger.path} was tampered with: event {wrong.sequence} says that somebody had no records in the data, "
+            "and they are there"
+        )
 
 
 def _check_version(

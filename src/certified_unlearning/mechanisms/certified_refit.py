@@ -39,7 +39,7 @@ LAST_SHARE = 0.3
 SAMPLE_SHARE = 1e-3
 """Share of the first gradient at which solutions on a sample stop.
 
-The missing records make a larger difference.
+The records that are not in the sample make a larger difference.
 """
 SAMPLED = 16
 """A fit starts from the solution on a sample. The sample contains at least one in this many records."""
@@ -216,7 +216,7 @@ def damped(
 def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tolerance: float) -> Array:
     """Return an approximation of ``H^-1 right``.
 
-    Its remainder's norm is at most ``tolerance`` times that of ``right``.
+    The norm of the approximation's remainder is at most ``tolerance`` times that of ``right``.
 
     Args:
         product: Function that multiplies a vector by ``H``, which must be positive definite.

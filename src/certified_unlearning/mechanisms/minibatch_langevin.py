@@ -70,7 +70,7 @@ def planned_run(
     records: int,
     epochs: int,
 ) -> Run:
-    """Return a run that removes records in one request, at any places, with the fewest steps that meet the target.
+    """Return a run that removes records in one request, from any batches, with the fewest steps that meet the target.
 
     Args:
         constants: Constants of the problem.

@@ -3,22 +3,22 @@
 The mechanism is for logistic regression of two classes and for ridge regression, for which a step is exact up to
 rounding. A request takes one step against the removed records' contribution to the gradient, with a factor that was
 made when the data were last read. Then it bounds the remaining gradient (`accounting.residual.newton`). If the bound
-stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The same happens
-after more removals than the plan allows.
+stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The data are also
+read after more removals than the plan allows.
 
 All parts of a model are secret. Until the data are read again, they are a function of removed records. With downdates,
 the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed records. The
-factor only guides the solution, whose remainder is evaluated with the matrix. A reading starts from scratch, so nothing
-of the removed records stays.
+factor only guides the solver; the remainder of its solution is evaluated with the matrix. A reading starts from
+scratch, so nothing of the removed records stays.
 
 If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first. A pass
 evaluates the gradient over the remaining rows and takes one more step against all of it, with the existing matrix. The
 earlier bound on the gradient is then obsolete. The pass also measures the largest change of any remaining row's score
 since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A pass keeps ``w_B``,
-the matrix and the factor, so the secret state still depends on the removed records. Only readings end that. They happen
-after the same numbers of removed records as without passes, and when a pass no longer helps. Such plans certify the
-distance to the minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the gradient's norm
-alone.
+the matrix and the factor, so the secret state still depends on the removed records. Only readings end this dependence.
+They happen after the same numbers of removed records as without passes, and when a pass no longer helps. Such plans
+certify the distance to the minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the
+gradient's norm alone.
 """
 
 import functools
@@ -66,7 +66,7 @@ LEAST_NARROW = 256
 NARROW_SHARE = 0.01
 """With passes: the share of the budget that float32 products of the Hessian may cost in the step for one record."""
 NEAR = 0.1
-"""The ``|w - w_B|`` up to which a pass does not evaluate the change of scores.
+"""Largest ``|w - w_B|`` at which a pass does not evaluate the change of scores.
 
 The evaluation makes a pass a fifth slower, and bounds gain little from it.
 """
@@ -228,7 +228,7 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        # With passes, it is unknown how many records leave before the remaining gradient is evaluated again.
+        # With passes, no plan fixes how many records leave before the remaining gradient is evaluated again.
         share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
@@ -241,7 +241,7 @@ class NewtonRemoval:
             weights: ``w``, shape ``(d,)``.
             gradient: The gradient over all rows, shape ``(d,)``.
             curvature: ``B``, with its factor and error.
-            farthest: The largest evaluated ``|a.(w - w_B)|`` over all rows ``a``; infinite if none is evaluated.
+            farthest: The largest evaluated ``|a.(w - w_B)|`` over all rows ``a``; infinite if it was not evaluated.
         """
         plan = self.plan
         rounded = Left.of_residual(gradient_error(plan, weights), strong_convexity=plan.strong_convexity)
@@ -273,8 +273,8 @@ class NewtonRemoval:
 
         Args:
             weights: ``w``, shape ``(d,)``.
-            before: Bounds on the gradient at these weights without ``gradient``, including the rounding of
-                ``gradient``.
+            before: Bounds on the part of the gradient at these weights that is not in ``gradient``, including the
+                rounding of ``gradient``.
             gradient: ``ghat``, or the whole gradient if the data were read; shape ``(d,)``.
             curvature: ``B``, with its factor and error.
             enough: Norm of ``gradient + B v`` that is small enough.
@@ -387,7 +387,7 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether a Hessian from float32 products can guide: it is positive definite, and takes half of the time."""
+        """Whether a Hessian from float32 products can guide fits: it is positive definite, and takes half the time."""
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 

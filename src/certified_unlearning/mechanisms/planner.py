@@ -72,7 +72,8 @@ class Planner:
         """The constants in the form that certificates state."""
         if built_in(self.constants.dataset) is not None:
             return self.constants
-        # For a user's own table, a digest or an eigenvalue would allow guessing a removed record from the others.
+        # For a user's own table, a digest or an eigenvalue would allow guessing a removed record from the other
+        # records.
         eigenvalue = None if self.constants.smoothness == "bound" else self.constants.largest_eigenvalue
         return self.constants.model_copy(update={"largest_eigenvalue": eigenvalue, "data_sha256": None})
 
@@ -266,7 +267,7 @@ class Planner:
         return self._descent("descent-to-delete N.1", sigma, epsilon, [request], member=f"I = {steps}")
 
     def tightened_secret_state(self, epsilon: float, steps: int) -> Run:
-        """Plan Descent-to-Delete with a secret state, with the least noise for its distance after one request."""
+        """Plan Descent-to-Delete with a secret state, with the least noise for the distance after one request."""
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
         problem, _ = self.descent
         sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)

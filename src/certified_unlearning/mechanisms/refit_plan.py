@@ -34,7 +34,8 @@ With the matrices, this many entries need 1.6 GB.
 STRONGEST = 1e50
 """Largest strong convexity.
 
-Its inverse is the smallest. Beyond these limits, nothing is learned and numbers may overflow.
+The smallest strong convexity is the inverse of this number. Beyond these limits, nothing is learned and numbers may
+overflow.
 """
 SHARE_LEFT = 10
 """If the budget does not require a reading, the data are read again after one in this many records has left."""
@@ -380,7 +381,7 @@ class RefitPlan(BaseModel):
 
 
 def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether Hessians are computed and factored: if each model has one score and few enough columns.
+    """Return whether Hessians are computed and factored, which needs one score per model and few enough columns.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.
@@ -393,7 +394,9 @@ def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest
 
 
 def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
-    """Return whether passes can correct weights: for classes and dense rows, with a matrix of the columns as a guide.
+    """Return whether passes can correct weights.
+
+    Passes are for classes and dense rows. They need a matrix of the columns as a guide.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.

@@ -98,7 +98,7 @@ class Run(_Model):
         variant: Variant of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``, ``published-state``,
             ``noisy``, ``noiseless``).
         accountant: Name of the accountant that computed ``epsilon``. For a noisy retraining, it is the accountant that
-            determined the noise, if accountants differ in it.
+            determined the noise, if the noise depends on the accountant.
         guarantee: The kind of ``epsilon``: an upper bound, exact, as published (the theorem is applied outside its
             statement), or a heuristic.
         method: Name of mechanism and accountant for people, such as ``Langevin (lsi)``.
@@ -180,7 +180,7 @@ class Run(_Model):
         The errors are those of `accounting.guarantees.guarantee_of`.
 
         Args:
-            stream: The requests and their stored effect, if they were stored.
+            stream: The requests with their stored effect; None if no effect is stored.
         """
         return guarantee_of(
             self.computed_problem if stream is None else stream.problem,

@@ -29,7 +29,7 @@ class QueuedJob(NamedTuple):
 
 
 def queued(directory: Path) -> list[QueuedJob]:
-    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, of any user.
+    """Return the jobs of all users in SLURM's queue that Snakemake submitted from a directory.
 
     Raises:
         StorageError: The queue does not answer.

@@ -36,7 +36,7 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
 
 
 def files_beside(module: str) -> tuple[Path, ...]:
-    """Return the files in a module's directory that it names in a string, except modules; they are part of its code."""
+    """Return the files in a module's directory, except modules, that its code names in a string; they count as code."""
     return _read(_source(module)).files
 
 

@@ -1,4 +1,4 @@
-"""Declaration of an experiment, which is one thing that a paper shows; each is declared in the module of its `make`."""
+"""Declaration of an experiment, which is one thing that a paper shows; it is declared in the module of its `make`."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class Sweep(BaseModel):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files that the experiment reads besides the preset's data set; a change of one reruns the experiment."""
+        """Files that the experiment reads besides the preset's data set; a change of any file reruns the experiment."""
         return ()
 
     def check(self) -> str | None:
@@ -65,7 +65,7 @@ def _round_below(count: int) -> int:
 
 
 class NoSweep(Sweep):
-    """An empty sweep, for an experiment that reads the plans of others."""
+    """An empty sweep, for an experiment that reads the plans of other experiments."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Experiment:
         shown: Whether the rows are shown; otherwise, they are only used for verdicts.
         tracked: Whether each row of a table becomes a run in MLflow; runs of mechanisms always do.
         x: Swept column, for DVC's plots.
-        y: Columns that these plots show against it, each with a title.
+        y: Columns that DVC's plots show against ``x``, each with a title.
         sources: Place in the paper for certain data sets, if it differs from ``source``.
         caption: Title and text.
     """

@@ -167,7 +167,7 @@ def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         removed = tuple(request.records_removed for request in run.requests)
-        # With mini-batches, the place in the cycle at which a request is answered depends on all steps before.
+        # With mini-batches, the place in the cycle at which a request is answered depends on all earlier steps.
         taken = None if run.cycle is None else (run.cycle, run.learning_steps, *_steps_before_the_last(run))
         groups.setdefault((run.variant, run.radius, run.step_size, removed, taken), []).append(run)
     return list(groups.values())

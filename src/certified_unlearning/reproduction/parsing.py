@@ -44,7 +44,7 @@ def validate(content: Any, json_schema: dict[str, Any], source: str, *, separato
     """Check content against a JSON schema.
 
     Raises:
-        ParameterError: It does not fit; the message joins ``source`` and the key with the separator.
+        ParameterError: The content does not fit; the message joins ``source`` and the key with the separator.
     """
     errors = list(_Validator(json_schema).iter_errors(content))
     if errors:

@@ -1,11 +1,11 @@
 """Regression test: compare a preset's records with a committed baseline, and show every change.
 
 Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either. But other
-versions of the libraries' minimisers and root finders change their last digits, so they must agree only up to
-`RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely their change is, at each sweep point, and at
-all points with noise together. The probability that any of these tests raises a false alarm is at most
-`FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is tolerated
-(`ROUNDING`).
+versions of the libraries' minimisers and root finders change the last digits of these numbers, so the numbers must
+agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely their change is, at each
+sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm is at
+most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
+tolerated (`ROUNDING`).
 """
 
 import math
@@ -39,15 +39,15 @@ ROUNDING = 1
 boundary can fall on either side on another machine, and without noise, it does so in every trial of a run.
 """
 TOGETHER = "all points together"
-"""Name of the test of all points with noise together, for which rounding does not change most points of a trial in the
-same direction.
+"""Name of the test of all points with noise together. Rounding does not change most of a trial's points with noise in
+the same direction.
 """
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
 """Quantities that all records of a preset share."""
 OF_A_POINT = tuple(name for name in CONSTANTS if name not in (*OF_THE_PRESET, "experiment", "request", "majority"))
 """Quantities that all trials of a sweep point and request share: steps, epsilon, sigma, L, m, M, ... (The accuracy of
-guessing is computed from the data.)
+guessing is left out, because it is computed from the data.)
 """
 
 Value: TypeAlias = str | int | float | None
@@ -223,9 +223,9 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     its statistic is infinite.
 
     The power at 77 points and an allowance of `ROUNDING` is as follows. With the same random numbers, and from 28
-    trials on, it detects any change of all trials in one direction that is larger than the allowance. With fresh random
-    numbers, a shift by 2.5 standard deviations of a trial is detected in 84 % of comparisons of 32 trials, and in more
-    than 99 % with 40 trials. A shift by 1.5 standard deviations is detected in 96 % with 64 trials.
+    trials on, the test detects any change of all trials in one direction that is larger than the allowance. With fresh
+    random numbers, a shift by 2.5 standard deviations of a trial is detected in 84 % of comparisons of 32 trials, and
+    in more than 99 % with 40 trials. A shift by 1.5 standard deviations is detected in 96 % with 64 trials.
 
     Args:
         differences: Number of test records that each trial classifies correctly, minus the number in the baseline,
@@ -240,7 +240,7 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     if distance == 0:
         return 1.0
     whole = int(np.sum(sizes))
-    law = np.zeros(whole + 1)  # Distribution of the sum of sizes with a plus sign; others have a minus.
+    law = np.zeros(whole + 1)  # Distribution of the sum of sizes with a plus sign; other sizes have a minus.
     law[0] = 1.0
     for size in sizes:
         law = (law + np.roll(law, size)) / 2  # All that np.roll moves from the end to the front is still 0.
@@ -340,7 +340,7 @@ def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> 
     A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
     Points that share random numbers change together. The test allows for this, because it uses one difference for each
     trial, over all points; that difference is as likely as its negative. Points without noise are left out, because
-    rounding changes all their trials in the same way. Among points with noise, rounding changes only few points of a
+    rounding changes all their trials in the same way. Among points with noise, rounding changes only a few points of a
     trial, so half of the points are used as the allowance.
     """
     noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}

@@ -84,8 +84,8 @@ RUN_ROWS = pa.schema(
     ]
 )
 """One row per run, request and trial. ``epsilon`` is empty if nothing is guaranteed. `seconds` is the run's share of
-the simulation time of its job. It and `code_version` are the only columns that can differ between two runs with the
-same inputs on the same device.
+the simulation time of its job. `seconds` and `code_version` are the only columns that can differ between two runs with
+the same inputs on the same device.
 """
 
 CURVE_ROWS = pa.schema(

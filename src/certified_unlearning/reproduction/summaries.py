@@ -78,8 +78,8 @@ def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
     """Return the row that represents an experiment when only one is shown.
 
     It is a row of the summary's first mechanism with its tightest accountant. Its target epsilon is nearest to
-    `STANDARD_EPSILON` as a ratio (the smaller of two). Among these, it has the largest number of removed records and
-    the least noise.
+    `STANDARD_EPSILON` as a ratio (the smaller of two equally near ones). Among the rows with this target, it has the
+    largest number of removed records and the least noise.
 
     Args:
         summary: Result of `summarise`.

@@ -83,7 +83,7 @@ class Tables:
             )
 
     def write(self, records: Path, curves: Path) -> None:
-        """Write both tables, the records last: if their file exists, the job is done."""
+        """Write both tables, the records last: if the file of records exists, the job is done."""
         write_table(curves, pd.DataFrame(self._curves, columns=CURVE_ROWS.names), CURVE_ROWS)
         write_table(records, pd.concat(self._records, ignore_index=True), RUN_ROWS)
 

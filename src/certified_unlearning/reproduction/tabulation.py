@@ -51,7 +51,7 @@ _GROUP = ["smoothness", "smoothness_constant"]
 
 
 def _by_epsilon(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[list[str]]]]:
-    """Return columns that include one for each epsilon, with sigma in it, and rows by the rule for the smoothness."""
+    """Return the columns, with one of sigmas for each epsilon, and the rows by the rule for the smoothness."""
     names = [name for name in frame.columns if name not in ("epsilon_target", "sigma", *_GROUP)]
     epsilons = list(dict.fromkeys(frame["epsilon_target"]))
     groups = {}

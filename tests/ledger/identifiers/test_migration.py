@@ -124,6 +124,16 @@ def test_a_migrated_directory_has_no_identifier_in_any_byte_and_works(old: Path)
     assert files_with(old, NEEDLE) == set()
 
 
+def test_people_who_were_not_in_the_data_get_pseudonyms_too(old: Path) -> None:
+    told = requests.request(old, [address("p900"), address("p7")], skip_unknown=True).skipped
+    assert files_with(old, NEEDLE)
+    migrate(old)
+    assert files_with(old, NEEDLE) == set()
+    assert requests.request(old, [address("p900")], skip_unknown=True).skipped == told
+    apply(old)
+    verify(old)
+
+
 def test_heads_receipts_and_hashes_of_before_hold(old: Path, tmp_path: Path) -> None:
     make_receipt(old, address("p3")).write(tmp_path / "before.json")
     head, chained = requests.status(old).head, chain_head(old)

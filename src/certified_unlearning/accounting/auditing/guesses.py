@@ -23,7 +23,7 @@ def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
         canaries: Number of canaries, ``m``.
         members: Number of canaries drawn as members, ``s``.
         named: Number of canaries that the guesser names as members, ``k``.
-        right: Number of these that are members, ``v``.
+        right: Number of named canaries that are members, ``v``.
 
     Raises:
         ParameterError: The numbers do not fit each other.
@@ -73,7 +73,7 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
         canaries: Number of canaries of each class.
         members: Number of members drawn from each class.
         named: Number of canaries that the guesser names in all classes.
-        right: Number of these that are members.
+        right: Number of named canaries that are members.
 
     Raises:
         ParameterError: The numbers do not fit each other, or there are too many ways to name canaries.

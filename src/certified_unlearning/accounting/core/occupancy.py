@@ -18,7 +18,7 @@ _PRECISION = 1e-11
 
 
 def requests_until_all(shards: int, hits: int) -> float:
-    """Return the expected number of uniform requests until every shard has ``hits`` of them.
+    """Return the expected number of uniform requests until every shard was hit ``hits`` times.
 
     Args:
         shards: Number of shards, ``d``.
@@ -28,7 +28,7 @@ def requests_until_all(shards: int, hits: int) -> float:
 
 
 def requests_until_first(shards: int, hits: int) -> float:
-    """Return the expected number of uniform requests until some shard has ``hits`` of them.
+    """Return the expected number of uniform requests until some shard was hit ``hits`` times.
 
     Args:
         shards: Number of shards, ``d``.

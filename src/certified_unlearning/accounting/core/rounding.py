@@ -2,7 +2,7 @@
 
 A computed step ends near the exact one. In two computed runs of noisy steps, the updates of one point differ by up to
 *two* step errors more than in exact runs. This holds in every step, even if the data agree. Shifted interpolation
-(`pooling`) uses this sum as its sensitivity. The derivation follows.
+(`pooling`) uses the difference in exact runs plus the two step errors as its sensitivity. The derivation follows.
 
 Let ``A_t`` be the weights that step ``t`` computes before it adds noise, as a function of the weights from which the
 step starts. Let ``V_t = A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of

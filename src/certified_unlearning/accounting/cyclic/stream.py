@@ -6,7 +6,7 @@ steps continue the cycle. The comparator makes the same steps in the same order 
 from the start. In a step, the two runs differ in those records of its batch that are removed *later*. The number of
 these records goes up and down from step to step, so no method simpler than `pooling` is correct.
 
-If the places of records are unknown, the records of each request are assumed to fill the batches visited just before
+If the places of records are not given, the records of each request are assumed to fill the batches visited just before
 the request, the last one first. This is the worst case: no batch is visited more often, and a difference in a later
 step is contracted less often and meets less noise. Each request is placed independently of the others, so more than
 ``b`` records of a batch may be counted. This gives an upper bound.

@@ -1,8 +1,8 @@
 """Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
 Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. Lemmas F.3
-    and F.4 imply that all of them do, but these lemmas are wrong: clipped gradients of a convex loss need be neither
-    monotone nor the gradient of a function.
+and F.4 imply that all theorems do, but these lemmas are wrong: clipped gradients of a convex loss need be neither
+monotone nor the gradient of a function.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 # `lipschitz`: the gradients of a loss that is L-Lipschitz without clipping. In all other cases, each record's gradient
 # is clipped to length L. `clipped-convex`: the clipped gradients are those of a convex function (losses phi(<theta, x>)
-# with convex phi). `clipped-bounded`: they are those of a function within the range that Theorem 5.2 needs, which is
-# checked directly. `clipped`: nothing more is known.
+# with convex phi). `clipped-bounded`: the clipped gradients are those of a function within the range that Theorem 5.2
+# needs, which is checked directly. `clipped`: nothing more is known.
 GradientField = Literal["lipschitz", "clipped-convex", "clipped-bounded", "clipped"]
 
 _COVERED: dict[str, tuple[GradientField, ...]] = {
@@ -29,7 +29,7 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return the theorems that hold for steps along such gradients, if their other conditions hold.
+    """Return the theorems that hold for steps along gradients of a kind, if the theorems' other conditions hold.
 
     The theorems' statements on risk hold only for the function whose gradients are followed.
 
@@ -43,7 +43,7 @@ def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
 
 
 def require_survival(theorem: str, gradient_field: GradientField) -> None:
-    """Raise `AssumptionError` unless a theorem holds for such gradients."""
+    """Raise `AssumptionError` unless a theorem holds for steps along gradients of this kind."""
     if theorem not in surviving_theorems(gradient_field):
         needed = " or ".join(_COVERED[theorem])
         raise AssumptionError(

@@ -287,7 +287,7 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
     check_steps(steps_before)
     rate = _rate(problem, form)
     if form == "shifted":
-        # The number of records and the noise cancel, so the factor is the same for all of them.
+        # The number of records and the noise cancel, so the factor does not depend on them.
         exact = replace(problem, rounding=EXACT)
         return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
     since = 2 * rate if form == "doubled" else rate

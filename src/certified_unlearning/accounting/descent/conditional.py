@@ -319,7 +319,7 @@ def least_conditional_sigma(
 
 
 class _Distance(NamedTuple):
-    """Bounds on the distance of the parameters, before noise is added, from the optimum.
+    """Bounds on the distance between the optimum and the parameters before noise is added.
 
     Attributes:
         root_mean_square: Root mean square ``r_j`` of the distance.

@@ -51,7 +51,7 @@ def descent_step_size(*, strong_convexity: float, smoothness: float) -> float:
 
 
 def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps: int) -> float:
-    """Return the published noise of Theorem N.1 (their Theorem 9), for which the noiseless weights are kept secret.
+    """Return the published noise of Theorem N.1 (Neel et al.'s Theorem 9), if the noiseless weights are kept secret.
 
     The noise is ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. The
     theorem needs `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant, so this
@@ -89,7 +89,7 @@ def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps:
 def published_state_plan(
     problem: Problem, *, epsilon: float, delta: float, dimension: int, request_count: int
 ) -> PublishedStatePlan:
-    """Return steps and noise of Theorem N.2 (their Theorem 28), in which the published model is the only state.
+    """Return steps and noise of Theorem N.2 (Neel et al.'s Theorem 28), in which the published model is the only state.
 
     With ``l = 2 log(2/delta)``, request ``i`` takes ``I + log(log(4 d i / delta)) / log(1/gamma)`` steps, where
 

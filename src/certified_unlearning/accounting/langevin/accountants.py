@@ -198,7 +198,8 @@ def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: flo
     """Return what rounding adds to the guarantee of ``lsi`` or ``lsi-tight``, which analyse exact runs."""
     if problem.rounding == EXACT:
         return FREE
-    # A computed run deviates from the exact one by one step error per step, half of what two computed runs deviate by.
+    # A computed run deviates from the exact one by one step error per step, which is half of the deviation of two
+    # computed runs.
     return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 

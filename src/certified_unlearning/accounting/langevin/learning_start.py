@@ -31,7 +31,7 @@ def learned_steps(
         delta: Delta of the guarantee.
     """
     beta = _beta(epsilon, delta)
-    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi). The two betas use the same amount of total variation.
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi). The two betas together use as much total variation as mu may.
     return accounting.learned_steps(
         problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
     )

@@ -310,7 +310,7 @@ class _Target:
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
             # At each order, K steps multiply the bound by exp(-gap K / alpha). The least K makes the bound equal to the
-            # room.
+            # largest divergence that meets the target.
             return self._least_over_orders(curve, schedule, lambda alpha, log_ratio: alpha / gap * log_ratio)
         floor = self._floor(schedule.sigma)
         if curve.mu <= self._mu:
@@ -369,8 +369,8 @@ class _Target:
         Args:
             curve: Upper bounds on Rényi divergences.
             schedule: The schedule of the bounds.
-            requirement: Function to minimise. Its arguments are the orders, and at each order the logarithm of the
-                divergence divided by the room.
+            requirement: Function to minimise. Its arguments are the orders, and for each order the logarithm of the
+                divergence divided by the largest divergence that meets the target.
         """
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:

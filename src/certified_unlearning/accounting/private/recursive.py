@@ -172,7 +172,7 @@ class RecursiveRegularisation(DisjointPlan):
 
 
 def _steps(problem: LinearProblem, regulariser: float, epsilon: float, delta: float) -> int:
-    """Return the number of steps of a stage by Lemma 21, within the limits."""
+    """Return the number of steps of a stage by Lemma 21, within `FEWEST_STEPS` and `MOST_STEPS`."""
     condition = (problem.smoothness + regulariser) / regulariser
     bound, pulled = problem.gradient_bound, 2 * problem.radius * regulariser
     noise = (problem.n * epsilon) ** 2 * (bound**2 + pulled**2)

@@ -104,7 +104,7 @@ class SampledGuarantee(Guarantee):
         one = self._of_one(delta)
         if records == 1:
             return one
-        # The search starts below the least solution, so that it cannot miss it.
+        # The search starts below the least solution, so that it cannot miss this solution.
         for _ in range(_MOST_ROUNDS):
             if not records * one < LARGEST_EXPONENT:
                 return math.inf

@@ -1,8 +1,8 @@
 """Selections by a score: the exponential mechanism, its form for unequal sensitivities, and noisy minima.
 
 Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected. Theorem 5 prints a wrong sign and a wrong
-factor. Algorithm 4 passes bounds on losses as sensitivities of means, and the scale of Algorithm 15 has them under a
-root. `generalised_probabilities` implements the mechanism that Theorem 34 only cites.
+factor. Algorithm 4 passes bounds on losses as sensitivities of means, and the scale of Algorithm 15 has such a bound
+under a root. `generalised_probabilities` implements the mechanism that Theorem 34 only cites.
 
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
 the computed mean moves by ``s`` plus twice its rounding error. `mean_score_sensitivity` includes this. The few
@@ -43,8 +43,8 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
     Args:
         largest: Bound ``Delta`` to which losses were clipped.
         n: Number of records.
-        relation: Neighbouring relation. It is only checked, because adding a loss moves a sum by as much as changing
-            one.
+        relation: Neighbouring relation. It is only validated and does not change the result, because adding a loss
+            moves a sum by at most as much as replacing one.
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD

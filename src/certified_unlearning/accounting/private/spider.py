@@ -5,10 +5,10 @@ noisy mean gradient. In between, it uses noisy mean *differences* of gradients, 
 record's difference is at most ``min(H |w_t - w_(t-1)|, 2 G)``, and the weights are already public. On full batches, the
 guarantee does not depend on sampling. Gradients and differences each get half of ``mu^2`` (derived). With Poisson
 batches (`sampled_spider`), the formulas have a constant ``c`` that the source does not specify: 1.61 for add-remove and
-twice as large for replace-one. With full batches, it is `equivalent_constant`.
+twice as large for replace-one. With full batches, `equivalent_constant` gives ``c``.
 
-The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the power of 1/2 of plain noisy descent. By the
-explicit bounds, the advantage begins only at a few hundred million records.
+The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the error of plain noisy descent, whose power is
+1/2. By the explicit bounds, the advantage begins only at a few hundred million records.
 """
 
 import math
@@ -171,7 +171,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """The first noise, the number of steps, and a bound on the gradient for a loss that can fall to 0 at most."""
+        """The first noise, the number of steps, and a bound on the gradient for a loss that is never below 0."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 

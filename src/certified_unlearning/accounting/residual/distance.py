@@ -96,10 +96,11 @@ def left_after(
 
     Args:
         before: The bounds before the step, but with ``change`` and ``records`` after this step's removal.
-        residual: Bound on the Euclidean norm after the step, by `newton.residual_after`; infinite if there is none.
+        residual: Bound on the gradient's Euclidean norm after the step, by `newton.residual_after`; infinite if there
+            is no bound.
         step: The step.
-        remainder: Bound on all parts that the step adds to the gradient, except the rest: ``|ghat + B v|``, rounding,
-            and the distance of the matrix from the Hessian times ``|v|``.
+        remainder: Bound on everything that the step adds to the gradient except the rest: the sum of ``|ghat + B v|``,
+            of rounding, and of ``|v|`` times the distance of the matrix from the Hessian.
         strong_convexity: Strong convexity ``m``.
         row_norm: Largest norm ``r`` of a row.
 

@@ -18,8 +18,9 @@ the least eigenvalue of ``H_P(w_0)``, and let ``q`` be the number of private rec
 
     ``e.grad F(w*_R) = (1/n) sum_R c_i s(-z_i) (z_i - z'_i) <= q min(L, r rho)``,
 
-where ``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)`` with Wright's function ``omega``. This is bounded because a
-record that is classified well no longer pulls. In the other direction, integration from ``w_0`` to ``w*_R`` gives
+where ``L = max_z s(-z) (z + r |w_0|) = omega(r |w_0| - 1)`` with Wright's function ``omega``. ``L`` is finite because a
+record that is classified well no longer pulls the weights. In the other direction, integration from ``w_0`` to ``w*_R``
+gives
 
     ``e.grad F(w*_R) >= rho (m rho + k_0 (1 - exp(-r rho)) / r - g)``.
 
@@ -29,8 +30,8 @@ which both are equal. With this ``rho``, public rows guarantee the curvature ``k
 in ``D``. So with ``k = k_1 (1 - exp(-r d)) / (r d)``, a gradient of at most ``(m + k) d`` implies ``D <= |grad f_R(w)|
 / (m + k) <= d``.
 
-*When public rows help.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows. They gain nothing if this is small
-compared with ``m``, or if public rows miss a direction. ``rho`` is small if ``q L`` is small compared with ``k_0``, for
+*When public rows help.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows. The rows gain nothing if ``k_0`` is
+small compared with ``m``, or if they miss a direction. ``rho`` is small if ``q L`` is small compared with ``k_0``, for
 which public rows must outnumber the records about ``4 d`` times. Otherwise, ``exp(-r rho)`` is close to 0, and the
 curvature stays ``m``.
 

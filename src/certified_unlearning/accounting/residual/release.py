@@ -9,9 +9,9 @@ and reference are Gaussians whose means are at most ``tau / m`` apart, and there
 - ``mu`` after any number of requests, if requests are fixed in advance and only the last published model is seen;
 - ``mu sqrt(k)`` for all ``k`` releases together, including the first one;
 - ``mu sqrt(k)`` for all ``k`` releases together, if requests are adaptive, that is, chosen after seeing releases. The
-  comparator is the same interaction with exact refits. Given the past, both have the same ``R`` and differ by one shift
-  of a Gaussian. With adaptive requests, there is no better number for the last published model alone, because ``R``
-  depends on earlier releases.
+  comparator is the same interaction with exact refits. Given the past, both interactions have the same ``R`` and differ
+  by one shift of a Gaussian. With adaptive requests, there is no better number for the last published model alone,
+  because ``R`` depends on earlier releases.
 
 Models that were published before a deletion are outside the guarantee, because both sides of the comparison learn of
 the deletion only when it is requested.

@@ -141,7 +141,7 @@ TOGETHER = 0.7
 
 
 def _most(holds: Callable[[int], bool], n: int) -> int:
-    """Return the largest number up to ``n`` for which a condition holds, or 0. It must hold for all smaller ones."""
+    """Return the largest number up to ``n`` for which a condition holds, or 0. All smaller numbers must meet it too."""
     least, most = 0, n + 1
     while most - least > 1:
         middle = (least + most) // 2

@@ -70,7 +70,7 @@ TRIANGLE_FACTOR = 10.0
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return the function that gives the floor for analyses of exact steps, `TRIANGLE_FACTOR` times as large."""
+    """Return a function for the floor of analyses of exact steps: `TRIANGLE_FACTOR` times that of ``floor_of``."""
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
@@ -91,8 +91,8 @@ def descent_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
 
     Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back, the errors of
-    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the error of one phase and its noise, which is
-    at most ``sqrt(2)`` times that error.
+    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the error of one phase and its noise. In
+    total, they are at most ``sqrt(2)`` times that error.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)

@@ -2,10 +2,10 @@
 
 The results are exact on quadratics for step sizes up to ``2 / (L + m)``. For larger step sizes, they are upper bounds.
 
-This module computes the phases of a run, and by `pooling` how much the end of the run reveals (Bok, Su, Altschuler,
-ICML 2024). The losses must be smooth, and strongly convex or convex. Every value holds with and without projection on a
-ball. A guarantee compares with a run
-of the same algorithm with the same constants, and covers requests that were fixed in advance.
+This module computes the phases of a run. From these, `pooling` computes how much the end of the run reveals (Bok, Su,
+Altschuler, ICML 2024). The losses must be smooth, and strongly convex or convex. Every value holds with and without
+projection on a ball. A guarantee compares with a run of the same algorithm with the same constants, and covers requests
+that were fixed in advance.
 """
 
 import math

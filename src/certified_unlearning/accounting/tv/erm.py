@@ -77,10 +77,8 @@ def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
     """Return the number of steps and the batch size, rounded up.
 
     A batch leaves out at least one record, which can serve as a replacement. Noise and step size depend on the number
-    of
-    steps, so call `theorem_22_at` or `proposition_7` again for these. For sub-sample-GD, whose stability is ``T m /
-    n``,
-    use `proposition_3_whole` instead.
+    of steps, so call `theorem_22_at` or `proposition_7` again with the rounded numbers. For sub-sample-GD, whose
+    stability is ``T m / n``, use `proposition_3_whole` instead.
     """
     require_count(least=2, n=n)
     return math.ceil(parameters.steps), min(max(math.ceil(parameters.batch_size), 1), n - 1)

@@ -218,7 +218,7 @@ def plan_quantised_sgd(
 def plan_queries(*, queries: int, bound: float, recompute_probability: float) -> NoisePlan:
     """Return the noise of linear queries, which are sums.
 
-    The published noise is ``8 T B / rho``. It is derived from Theorem 51's ``8 B / rho`` for sums in two steps. First,
+    The published noise is ``8 T B / rho``. It is derived in two steps from Theorem 51's ``8 B / rho`` for sums. First,
     the printed formula lacks a factor ``sqrt(T)``. Second, ``rho / sqrt(T)`` replaces ``rho``, because a share ``rho
     sqrt(T)`` of edits cause a recomputation.
 

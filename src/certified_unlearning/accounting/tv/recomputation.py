@@ -77,8 +77,8 @@ def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> 
     Args:
         queries: Number ``T`` of noisy queries in a run.
         sigma: Standard deviation of a query's noise, per coordinate.
-        bound: Largest norm ``B`` of one record's part of a query. A bound on the move by *replacing* a record is not
-            enough, because a deletion removes the whole part.
+        bound: Largest norm ``B`` of one record's part of a query. A bound on how far *replacing* a record moves a query
+            is not enough, because a deletion removes the whole part.
     """
     require_count(least=0, queries=queries)
     require_positive(sigma=sigma)

@@ -85,7 +85,7 @@ class PrivateCertificate(Certificate):
             records that were read.
         unused: Number of records that no run, stage or phase read.
         learned_d: Number of columns of a row during learning. It is below ``d`` after a random projection. Projected
-            rows were scaled down to ``sqrt(2)`` times the norm.
+            rows were scaled down to ``sqrt(2) row_norm``.
         embedded: Whether rows were projected at random.
         runs: Constants of each run, stage or phase; constants of a single run for boosting, because its runs are equal.
         chunks: Number of runs that boosting selected from; otherwise None.

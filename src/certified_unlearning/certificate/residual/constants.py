@@ -39,7 +39,7 @@ class ResidualConstants(LedgerCertificate):
         delta: Target delta, strictly between 0 and 1.
         extra_delta: Addition to delta, for the last release, because norms of the noise may be larger than assumed.
         extra_delta_all_releases: Addition to delta, for all releases, for the same reason.
-        n: Number of records at the start, plus that of records added since; public rows are included.
+        n: Number of records at the start, plus the number of records added since; public rows are included.
         d: Number of weights.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are between -1 and 1.
         strong_convexity: Strong convexity ``m``.
@@ -58,7 +58,7 @@ class ResidualConstants(LedgerCertificate):
             all are 1.
         records_between_reads: Number of removed records after which data are read again at the latest; 0: data are
             read for every request.
-        scheduled_reads: Number of readings because so many records had been removed.
+        scheduled_reads: Number of readings because more than ``records_between_reads`` records had been removed.
         unscheduled_reads: Number of readings because the budget would have been exceeded.
         passes: Number of requests for which rows were read to correct the weights, without learning anew; omitted if
             the plan has no passes.
@@ -68,7 +68,7 @@ class ResidualConstants(LedgerCertificate):
         noise_source: Source of the noise.
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request was answered by a refit. Then the bound on rounding depends
-            on the number of their entries.
+            on the number of a row's entries.
         features: Description of how features were made; ``given`` if the user of an estimator gave them.
         hashed: Text columns, and how each was hashed, without a vocabulary; omitted if there was no such column.
         code_version: Version of the code that ran.
@@ -121,7 +121,7 @@ class ResidualConstants(LedgerCertificate):
 
     @property
     def requests(self) -> int:
-        """Number of answered requests; all other releases were the first one, additions, or lost."""
+        """Number of answered requests; the other releases are the first one, additions and lost releases."""
         return self.releases - 1 - self.additions - self.lost_releases
 
     @property

@@ -34,7 +34,7 @@ class ResidualCertificate(ResidualConstants):
 
     @property
     def lost(self) -> int:
-        """Number of lost releases, which the number for all releases counts."""
+        """Number of lost releases, which the guarantee for all releases counts, too."""
         return self.lost_releases
 
     def of_one_release(self) -> Self:
@@ -87,7 +87,7 @@ class ResidualCertificate(ResidualConstants):
         return f"The model was calculated anew from {those}, {error}"
 
     def with_known_number(self) -> str:
-        """Return the sentence that the exact refit divides by the same number of records."""
+        """Return the sentence that says: the exact refit divides by the same number of records."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, and uses nothing else of them."
@@ -98,12 +98,12 @@ class ResidualCertificate(ResidualConstants):
         return not any(reading in ("scheduled", "unscheduled", "addition") for reading in readings)
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return the share, and that of a guesser that chose requests after seeing versions."""
+        """Return the share of right guesses, and that of a guesser that chose requests after seeing versions."""
         return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
 
     @property
     def _of_all(self) -> Share | None:
-        """Largest share of right guesses about all versions, by this mechanism or exact; None if not stated."""
+        """Largest share of right guesses on whether all versions are exact refits; None if not stated."""
         if self.epsilon_all_releases is None or self.extra_delta_all_releases is None:
             return None
         return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)

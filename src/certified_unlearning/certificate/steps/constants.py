@@ -48,8 +48,8 @@ class StepsConstants(LedgerCertificate):
     Computers round: ``epsilon`` assumes that a step may end ``rounding_error`` away from the exact result, and
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
     random norms larger than assumed. Differences of the published weights below ``noise_resolution`` are outside the
-    statement (`accounting.core.rounding`). These four are None in certificates that were made before rounding was
-    counted.
+    statement (`accounting.core.rounding`). These four fields are None in certificates that were made before rounding
+    was counted.
 
     For mini-batches, ``cycle`` states the number of batches and their size, including the rows of zeros that fill the
     last batch. ``places`` states the batches of the removed records; without it, they may have been in any batch.

@@ -260,7 +260,7 @@ class StepsCertificate(StepsConstants):
     def _models_are_published(self) -> bool:
         """Whether an estimator or a ledger made the certificate.
 
-        Then the certificate also covers all their models together.
+        Then the certificate also covers all models of the estimator or ledger together.
         """
         return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
 

@@ -113,6 +113,13 @@ def _lines(found: "Receipt") -> list[str]:
 def _story(found: "Receipt") -> list[str]:
     """Return the lines that say what became of a receipt's request."""
     events = {kind: each.leaf for kind, each in found.events.items()}
+    if "absent" in events:
+        told = events["absent"]
+        received = f", received {told.shown['received']}" if "received" in told.shown else ""
+        return [
+            f"person {found.pseudonym}: removal requested, and no records were in the data {told.time} (event "
+            f"{told.sequence}){received}"
+        ]
     lines = []
     for kind, what in (("held", "removal requested, and put on hold,"), ("requested", "removal requested")):
         if kind in events:

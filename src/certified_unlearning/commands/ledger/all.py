@@ -8,7 +8,8 @@ from certified_unlearning.commands.keeping.migration import migrate
 from certified_unlearning.commands.keeping.receipts import receipt
 from certified_unlearning.commands.keeping.restores import log, replay
 from certified_unlearning.commands.ledger import init
-from certified_unlearning.commands.ledger.changes import add, apply, request
+from certified_unlearning.commands.ledger.changes import add, apply
+from certified_unlearning.commands.ledger.requests import request
 from certified_unlearning.commands.ledger.status import status
 from certified_unlearning.commands.ledger.use import evaluate, predict, show
 

@@ -1,4 +1,4 @@
-"""The commands `request`, `apply` and `add`, which record removals, carry them out, and add records."""
+"""The commands `apply` and `add`, which carry removals out and add records."""
 
 import functools
 from collections.abc import Sequence
@@ -11,61 +11,12 @@ from certified_unlearning.commands.ledger.use import print_left_out, print_quali
 from certified_unlearning.commands.ledger.words import command, guarantee_in_words, print_head, version_in_words
 from certified_unlearning.commands.options import ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
-from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.state import Version
-from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.text import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from certified_unlearning.ledger.adding.reading import NewRecords
     from certified_unlearning.ledger.application import Applied
-
-
-def request(
-    model_dir: ModelDir,
-    identifier: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="Identifier of a person whose records are to be removed; repeatable."),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(help="CSV file of identifiers: one column, or the identifier column among others."),
-    ] = None,
-    one_spelling: Annotated[
-        bool,
-        typer.Option(
-            "--one-spelling",
-            help="Treat identifiers that differ from these only in blanks, case or encoding as other people's.",
-        ),
-    ] = False,
-    received: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Day on which the people asked, such as 2026-11-26.")
-    ] = None,
-    due: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERIOD",
-            help="Time limit for the answer, from --received or today: 1month (a calendar month), 30 (days), or a day.",
-        ),
-    ] = None,
-    hold: Annotated[
-        str | None,
-        typer.Option(metavar="REASON", help="Reason of a legal hold: the request waits until `release` names it."),
-    ] = None,
-) -> None:
-    """Record requests to remove people's records, which `apply` then removes. All requests are recorded, or none."""
-    with interruptible(lambda: f"{command('status', model_dir)} says whether the request was recorded"):
-        terms = Terms.of(received, due, hold)
-        recorded = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling, terms=terms)
-        said = "the request was" if recorded.people == 1 else f"all {recorded.people:,} requests were"
-        with after(f"{said} recorded (head: {recorded.head})"):
-            print(
-                f"recorded: {counted(recorded.people, 'request')}, {counted(recorded.records, 'record')}"
-                + ("" if hold is None else f", on hold until {command('release', model_dir)} names them")
-                + f"; {recorded.pending:,} pending"
-                + (f", {command('apply', model_dir)} answers them" if recorded.pending else "")
-            )
-            print_head(recorded.head)
 
 
 def apply(

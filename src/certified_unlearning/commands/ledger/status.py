@@ -67,6 +67,8 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
         weights = in_words(found.class_weight)
         print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
+    if found.absent:
+        print(f"not in this model's data when they asked: {counted(found.absent, 'person')}")
     _print_open(found.open_requests)
     print("".join(f"{line}\n" for line in lines_about(found.copies, state, model_dir)), end="")
     for version in state.versions:
@@ -137,7 +139,12 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "classes_from": found.classes_from,
         "class_weight": found.class_weight,
         "target_range": found.target_range,
-        "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
+        "requests": {
+            "pending": state.pending,
+            "applied": people,
+            "records_removed": removed,
+            "not_in_data": found.absent,
+        },
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": None if _is_old(found) else guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),

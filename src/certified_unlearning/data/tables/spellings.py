@@ -57,9 +57,11 @@ _MARKS = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201f", '"')
 )
 _LONE_NUMBER = re.compile(r"\+?(-?)0*(\d+?)(?:\.0*|(\.\d*[1-9])0*)?", re.ASCII)
+_MOST_DIGITS = 20
+"""Identifiers with leading zeros are tried up to so many digits."""
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' ]\d{3})+", re.ASCII)
 _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?", re.IGNORECASE)
-_QUOTED = re.compile(r"""=?"(.*)"|'(.*)'?""", re.DOTALL)
+_QUOTED = re.compile(r"""=?"(.*)"|'(.*?)'?""", re.DOTALL)
 _ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03bf\u0131",
     "ABEKMHOPCTXaeopcyxABEZHIKMNOPTXoi",
@@ -134,7 +136,10 @@ def folded(text: str) -> str:
 
 
 def likely_spellings(text: str) -> Iterator[str]:
-    """Yield a few likely alternatives to an identifier, with another case or other blanks."""
+    """Yield a few likely alternatives to an identifier, with another case, other blanks, or other leading zeros."""
+    number = folded(text)
+    if re.fullmatch(r"\d+", number, re.ASCII):
+        yield from (number.zfill(width) for width in range(len(number), _MOST_DIGITS + 1))
     bare = _without_blanks(text)
     for plain in (text, folded(text), text.strip(), " ".join(text.split()), bare, _normalised(text)):
         for form in (plain, unicodedata.normalize("NFD", plain)):

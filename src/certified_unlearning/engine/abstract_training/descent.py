@@ -1,4 +1,4 @@
-"""Descent on a network's parameters, for many runs at once. The boxes contain the results of this trainer.
+"""Descent on a network's parameters, for many runs at once. The boxes of `training` contain this trainer's results.
 
 Runs may differ in their starting parameters, in which records of a batch are present, and in added records. A missing
 record leaves its place in the batch empty.

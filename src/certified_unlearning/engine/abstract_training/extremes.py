@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     largest: Tensor
 
     def joined(self, other: Self, most: int) -> "Sums":
-        """Return the sums and extremes over the records of both, with a limited number of extremes."""
+        """Return the sums and extremes over the records of both objects, with a limited number of extremes."""
         return Sums(
             Interval(*(one + two for one, two in zip(self.total, other.total, strict=True))),
             self.size + other.size,
@@ -70,7 +70,7 @@ class Extremes:
     terms: int
 
     def joined(self, other: Self, most: int) -> "Extremes":
-        """Return the sums and extremes over the records of both, with a limited number of extremes."""
+        """Return the sums and extremes over the records of both objects, with a limited number of extremes."""
         public = other.public if self.public is None else self.public
         if self.public is not None and other.public is not None:
             public = Interval(*(one + two for one, two in zip(self.public, other.public, strict=True)))

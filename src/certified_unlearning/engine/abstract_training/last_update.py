@@ -7,7 +7,8 @@ entries are clamped. For either label, the gradient increases with ``D``. So, fo
 update, the gradient lies between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights
 ``v`` and the units. It lies between products of ``v`` and fixed numbers (`engine.intervals.last_update.supporting`). So
 the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up the
-distances of the records' gradients from their lines. It does not add up their effects at the worst points of the box.
+distances of the records' gradients from their lines. It does not add up the records' effects at the worst points of the
+box.
 
 The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
 (`direction_bounds`). This is correct if the largest direction of any neighbour has the same numbers of removals and
@@ -67,8 +68,8 @@ def last_update(
         follows hidden units of a ReLU, and if the loss is one for two classes. There must be no momentum. Gradients
         must be clamped; or no records are added, and gradients are not clipped. All records must be private, and there
         must be more records than any budget. All neighbours must have one divisor. Bounds must be ``updated`` and
-        rounded outward. The number of slopes must not be too large, and neither must the number of records for the type
-        of numbers. All numbers must be finite.
+        rounded outward. The number of slopes must not be too large, and the number of records must not be too large for
+        the type of numbers. All numbers must be finite.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
@@ -148,8 +149,8 @@ def _terms(records: int, width: int) -> int:
 def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Interval, Tensor]:
     """Return the bounds of the last weights, and the sums of the magnitudes of their terms.
 
-    With two logits, the last weights are the second logit's minus the first's; with one logit, they are that logit's.
-    The bias comes last.
+    With two logits, the last weights are the second logit's weights minus the first's; with one logit, they are that
+    logit's weights. The bias comes last.
     """
     last = box[-1]
     if network.affine[-1].bias:
@@ -211,7 +212,8 @@ def _lines(
         if width > units.lower.shape[-1]:
             units = Interval(*(torch.cat([end, torch.ones_like(end[..., :1])], dim=-1) for end in units))
         second = (batch.labels[start : start + step] == 1)[:, None]
-        # The error of training's derivatives for given logits (`losses.softmax_bounds`), plus one rounding for each.
+        # The error of training's derivatives for given logits (`losses.softmax_bounds`), plus one rounding for each
+        # derivative.
         widest = (seen.logits.upper.amax(dim=-1) - seen.logits.lower.amin(dim=-1))[..., None]
         off = 2 * numbers.eps * (widest + 8 * EXPONENTIAL + 64)
         # The error of training's difference of logits for a given product of weights and units.
@@ -263,8 +265,8 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     def tilt(at: Tensor) -> Tensor:
         return height * (torch.sigmoid(at) * torch.sigmoid(-at)) - slope
 
-    # The curve has the line's slope at two opposite numbers, and is concave at the positive one. They need not be
-    # exact: a tangent is a bound, whatever point it touches.
+    # The curve has the line's slope at two opposite numbers, and is concave at the positive one. The two numbers need
+    # not be exact: a tangent is a bound, whatever point it touches.
     root = (1 - 4 * torch.where(height > 0, slope / height, 0)).clamp_min(0).sqrt()
     touch = torch.log1p(root) - torch.log1p(-root)
     # The function reaches the limit at the knee, and is constant from there.

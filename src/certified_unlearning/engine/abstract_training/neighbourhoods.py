@@ -5,9 +5,9 @@ removed record leaves its place empty, and no other record moves to that place. 
 A direction is the mean over the present records, or their sum divided by a fixed number.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1.
-It covers removals, and additions together with removals, with means over the present records. (The paper's proof uses a
-fixed divisor, for which its formulas are unsound.) The bounds for the other kinds of neighbours are our own. Each bound
-is the largest value that any neighbour attains.
+The algorithm covers removals, and additions together with removals, with means over the present records. (The paper's
+proof uses a fixed divisor, for which the paper's formulas are unsound.) The bounds for the other kinds of neighbours
+are our own. Each bound is the largest value that any neighbour attains.
 """
 
 from collections.abc import Sequence
@@ -184,7 +184,7 @@ def _slack(
 ) -> Tensor:
     """Return a bound on rounding errors.
 
-    They occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
+    These errors occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
     """
     shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):
@@ -196,7 +196,8 @@ def _slack(
     terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
     error = 4 * rounding.error_of_sums(terms, wide)
     if wide != size.dtype:
-        # In float32 there are a neighbour's own sum, and a few roundings of every gradient and of its bounds.
+        # In float32, the error of a neighbour's own sum is added, and that of a few roundings of every gradient and of
+        # its bounds.
         error += 1.5 * rounding.error_of_sums(found.terms + int(k.max()) + 64, size.dtype)
     relative = error / least.to(size)
     if neighbourhood.adds:
@@ -207,7 +208,7 @@ def _slack(
 def _choices(
     neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
 ) -> list[_Choice]:
-    """Return numbers of removals and additions, one of which gives the largest mean."""
+    """Return choices of the numbers of removals and additions, one of which gives the largest mean."""
     private, records = found.records, found.records + found.public_records
     always = torch.ones_like(k, dtype=torch.bool)
     adds = neighbourhood.adds

@@ -102,8 +102,8 @@ def train(
         noise: Noise to add to the direction of each update, in order; each of shape ``(1, ...)``. The noise is the same
             for the data set and for all neighbours, so it must have been drawn independently of the records. The box
             then contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds
-            noise only to the parameters of the data set, which implies nothing for those of a neighbour. None for no
-            noise.
+            noise only to the parameters of the data set, and this implies nothing for the parameters of a neighbour.
+            None for no noise.
 
     Raises:
         ParameterError: An argument is invalid, or clipping is required but missing.

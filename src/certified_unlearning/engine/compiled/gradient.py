@@ -57,7 +57,7 @@ def logistic_gradient(
         rows: Rows, shape ``(n, d)``; `takes` must accept them.
         labels: Labels -1 or 1, shape ``(n,)``.
         weights: Weights, shape ``(d,)``.
-        block: Number of rows in a block, which are added one after another.
+        block: Number of rows in a block; the rows of a block are added one after another.
         class_weights: Weights of classes -1 and 1; None if all are 1.
     """
     return _logistic_gradient(rows, labels, weights, None, block, class_weights)
@@ -115,7 +115,7 @@ def class_gradients(
         numbers: Number of each row's class, int64, shape ``(n,)``.
         weights: Weights for some classes, shape ``(len(positives), d)``.
         positives: The numbers of these classes.
-        block: Number of rows in a block, which are added one after another.
+        block: Number of rows in a block; the rows of a block are added one after another.
         class_weights: Class weights of all classes; None if all are 1.
     """
     found = library()

@@ -2,7 +2,7 @@
 
 If a step reads only a thousand short rows, most of its time is PyTorch's overhead. The compiled kernel makes many steps
 in one call, and reads wide rows only once per step. Its results differ from PyTorch's in the last bits, by the order of
-sums and by the rounding of logarithm, cosine and sine. The bounds of `accounting.core.rounding` hold for both.
+sums and by the rounding of logarithm, cosine and sine. The bounds of `accounting.core.rounding` hold for both results.
 """
 
 import ctypes

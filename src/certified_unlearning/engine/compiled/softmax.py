@@ -2,9 +2,9 @@
 
 This is the counterpart of `gradient` for more than two classes. Scores and sums are computed for as many classes at
 once as registers can hold, so any number of classes is possible. Every float32 number is also a float64 number, so the
-bounds of `accounting.residual.rounding` hold. They allow any order of sums in a score. They count an exponential, a sum
-and a quotient for a probability, after the largest score was subtracted. And they assume the blocks in which rows are
-added here.
+bounds of `accounting.residual.rounding` hold. These bounds allow any order of sums in a score. They count an
+exponential, a sum and a quotient for a probability, after the largest score was subtracted. And they assume the blocks
+in which rows are added here.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ def softmax_gradient(
         rows: Rows, shape ``(n, d)``; `takes` must accept them.
         labels: Labels from 0 to ``classes - 1``, also for rows of zeros; shape ``(n,)``.
         weights: Weights, shape ``(classes, d)``.
-        block: Number of rows in a block, which are added one after another.
+        block: Number of rows in a block; the rows of a block are added one after another.
         class_weights: One class weight per class; None if all are 1.
 
     Raises:

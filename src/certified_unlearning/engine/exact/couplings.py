@@ -28,7 +28,7 @@ def cells(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
 def quantized(values: Tensor, quantum: float, offsets: Tensor) -> Tensor:
     """Return the centres of the cells that contain the values (Algorithm 23).
 
-    They are unbiased, with variance ``quantum^2 / 12``.
+    The centres are unbiased, with variance ``quantum^2 / 12``.
 
     The arguments and shapes are those of `cells`.
     """
@@ -62,7 +62,7 @@ class BatchChanges:
         members: New members of these batches, ascending, shape ``(k, m)``.
         leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. For a
             batch with fewer changes, the same unchanged members fill the rest of both `leaving` and `entering`.
-        entering: Members that replace them, shape ``(k, c)``.
+        entering: Members that replace the leaving ones, shape ``(k, c)``.
         changed: Number of changes, shape ``(k,)``.
     """
 
@@ -79,7 +79,7 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
 
     Removed and inserted records are paired: an inserted record replaces its partner in every batch. Of the unpaired
     records, a removed one is replaced by a uniform record outside the batch. An inserted one joins as often as a
-    uniform subset contains it, and a member chosen uniformly leaves for it. One deletion is a uniform replacement
+    uniform subset contains it, and a member chosen uniformly makes room for it. One deletion is a uniform replacement
     (Algorithm 10), and one insertion has probability ``m / (n + 1)``. Larger edits follow Algorithm 24 (Claims 5, 6, 9
     and 10). There, the replaced members must come from the batch after pairing, and the replacements must not be kept
     members.

@@ -4,10 +4,10 @@ Exact unlearning is a statement about the distribution of a state, so a seed fro
 kept. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get their seed from an
 address (`Draws.at`), so that a run can be repeated.
 
-On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So the numbers that a
-state stores do not allow predicting others. (The seed of PyTorch's own CPU generator has 32 bits, few enough to try
-all.) On a GPU, the bits come from PyTorch's Philox generator, with a key of 64 bits. Numbers in [0, 1) have 53 random
-bits, and statements about distributions hold up to that resolution.
+On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So other numbers cannot be
+predicted from those that a state stores. (The seed of PyTorch's own CPU generator has 32 bits, few enough to try all.)
+On a GPU, the bits come from PyTorch's Philox generator, with a key of 64 bits. Numbers in [0, 1) have 53 random bits,
+and statements about distributions hold up to that resolution.
 """
 
 import math

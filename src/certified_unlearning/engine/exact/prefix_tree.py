@@ -22,13 +22,14 @@ from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
 
 POSITIONS_AT_ONCE = 1 << 10
-"""Number of positions whose nodes are listed together; the lists need some hundred kilobytes."""
+"""Number of positions whose nodes are listed together; the lists need a few hundred kilobytes."""
 
 
 class PrefixMethod(Protocol):
     """A learner that processes records one by one, and sees them only through noisy prefix sums of increments.
 
-    Results of both functions must depend only on their arguments. A call may have a different position for each trial.
+    The results of `increments` and `updates` must depend only on their arguments. A call may have a different position
+    for each trial.
     """
 
     @property
@@ -178,7 +179,7 @@ class PrefixTree:
     def prefixes(self, rows: Tensor, lengths: Tensor) -> Tensor:
         """Return the noisy sums of positions 1 to ``length``, shape ``(k, d)``.
 
-        The trials are ``rows``; there is a length for each, shape ``(k,)``.
+        The trials are ``rows``; there is one length for each trial, shape ``(k,)``.
         """
         bits = torch.arange(self.size.bit_length(), device=lengths.device)
         shifted = lengths[:, None] >> bits

@@ -7,8 +7,8 @@ before it (`engine.abstract_training.last_update`). A difference of logits is li
 linear functions can be composed to bound it.
 
 This applies to networks with two classes, for which the difference of logits is a function of one vector. With two
-logits, it is the difference of the two rows of the last weight, followed by the difference of the biases. With one
-logit, it is the only row and its bias. This bound is our own, not from a paper.
+logits, the vector is the difference of the two rows of the last weight, followed by the difference of the biases. With
+one logit, the vector is the only row, followed by its bias. This bound is our own, not from a paper.
 
 Such bounds depend on the box, and a larger box may happen to give narrower ones.
 """

@@ -138,15 +138,15 @@ def any_label_bounds(
 
 
 def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of softmax, from bounds of the pairs' differences if given, and otherwise of single logits.
+    """Return bounds of softmax, from bounds of the pairs' differences if given, else from bounds of single logits.
 
     The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``. The term ``j = i`` of this sum is exactly 1.
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
-    # Exponents are limited so that no exponential is infinite or 0: it would give NaN when multiplied by 0 or used as
-    # divisor. For larger exponents, and for the limit itself, `lost` reduces the lower bound of the share to 0. The
-    # reciprocal of the limit's exponential is above the smallest float of full precision.
+    # Exponents are limited so that no exponential is infinite or 0: such an exponential would give NaN when multiplied
+    # by 0 or used as divisor. For larger exponents, and for the limit itself, `lost` reduces the lower bound of the
+    # share to 0. The reciprocal of the limit's exponential is above the smallest float of full precision.
     most = math.log(numbers.max) - 2
     terms = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most).exp_()
     one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
@@ -167,7 +167,7 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return matrices that map pairs to classes: the classes whose logit is added in a pair, and those subtracted.
+    """Return matrices that map pairs to classes: to those whose logit is added, and to those whose logit is subtracted.
 
     A pair's difference is a term of its first class, and its negative is a term of its second class.
     """

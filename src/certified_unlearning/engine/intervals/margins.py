@@ -1,6 +1,6 @@
 """Predictions that are the same for all parameters in a box.
 
-With bounds on the last update, only those parameters count that satisfy these bounds.
+With bounds on the last update, only the parameters that satisfy these bounds count.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 class CertifiedLabels(NamedTuple):
     """Certain statements about the predictions of all parameters in a box.
 
-    With bounds on the last update, they are about the parameters that satisfy these bounds.
+    With bounds on the last update, the statements are about the parameters that satisfy these bounds.
 
     Attributes:
         classes: Class that all these parameters predict, if there is one, shape ``(runs, records)``. Otherwise, the
@@ -78,7 +78,7 @@ def certify(
 ) -> CertifiedLabels:
     """Return the class that all parameters of a box predict, and whether there is one.
 
-    With ``last``, only the parameters count that satisfy its bounds.
+    With ``last``, only the parameters that satisfy its bounds count.
 
     The arguments are those of `margin_bounds`.
     """
@@ -100,7 +100,7 @@ def possible(
 ) -> Tensor:
     """Return the classes that some parameters of a box may predict.
 
-    With ``last``, only the parameters count that satisfy its bounds.
+    With ``last``, only the parameters that satisfy its bounds count.
 
     The result includes every class that nothing excludes, and all classes if bounds are not finite. The arguments are
     those of `margin_bounds`.

@@ -250,7 +250,7 @@ def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Te
 
 
 def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:
-    """Return bounds from a centre and a radius, which already includes slack, and add the shift if there is one."""
+    """Return bounds from a centre and from a radius that already includes slack, and add the shift if there is one."""
     widened = _widened_shift(right, rounding, shift)
     if widened is None:
         return Interval(centre - spread, centre + spread)

@@ -146,7 +146,7 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of all `losses.pairs_of` logits, which have the same activations.
+    """Return bounds of the differences of all `losses.pairs_of` logits; both logits have the same activations.
 
     The bounds also hold for logits in floats, each rounded separately. They are never wider than the differences of the
     bounds of single logits.
@@ -420,7 +420,7 @@ def _by_other_classes(
 def _through_relu(values: Interval, before: Interval) -> Interval:
     """Return bounds of the derivatives with respect to a ReLU's inputs.
 
-    Its derivative at 0 may be any number from 0 to 1.
+    The derivative of ReLU at 0 may be any number from 0 to 1.
     """
     surely, never = before.lower > 0, before.upper < 0
     return Interval(

@@ -16,7 +16,7 @@ used where that matters: in training, and if radii determine the noise of a labe
 
 All bounds hold for a network that is computed in floats. Coefficients may be chosen freely, so their own rounding does
 no harm. But rounding changes the values with which they are multiplied. For a unit, let ``V`` be the sum of the
-magnitudes of its terms, and ``g`` the number of `Rounding.error_of_sums`. The error of the unit's computed input is at
+magnitudes of its terms, and ``g`` the result of `Rounding.error_of_sums`. The error of the unit's computed input is at
 most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g |c| V``.
 Slopes, offsets and constants add at most the same again, and every layer adds a few roundings of the sum. The bounds
 count eight times ``g``, for sums of four layer widths plus eight terms per layer.
@@ -97,7 +97,7 @@ def _least(
     shift_sizes: Tensor | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of the functions of the last hidden layer's activations that have these coefficients."""
+    """Return lower bounds of the functions with these coefficients of the last hidden layer's activations."""
     magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Rounding of bounds: outward, so that they hold for floating-point numbers, or none.
+"""Rounding of bounds: outward, so that the bounds hold for floating-point numbers, or naive, without this guarantee.
 
 For any member of the intervals, outward bounds contain two results: the one in real numbers, and the one in
 floating-point arithmetic of the same type. The latter may add in any order, with or without fused multiply-adds.
@@ -79,7 +79,7 @@ class Rounding:
         return torch.nextafter(values, -_infinity(values.dtype, values.device)) if self.is_outward else values
 
     def smallest(self, dtype: torch.dtype) -> float:
-        """Return a number larger than the error by underflow of one operation."""
+        """Return a number larger than the underflow error of one operation."""
         return torch.finfo(dtype).tiny if self.is_outward else 0.0
 
 

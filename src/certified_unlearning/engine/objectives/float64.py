@@ -75,7 +75,7 @@ class Regression:
 
     @functools.cached_property
     def terms(self) -> Terms:
-        """Largest number of terms in products with `blocks` on the left or on the right."""
+        """The largest numbers of terms in products with `blocks`: in a row's score, and in a sum over rows."""
         records, features = self.rows.shape
         return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
@@ -333,7 +333,7 @@ def removed_gradient(
     *,
     squared: bool = False,
 ) -> Array:
-    """Return the change of the gradient when these records are removed, ``ghat``, shape ``(d,)``.
+    """Return ``ghat``, the change of the gradient when these records are removed, shape ``(d,)``.
 
     The model is a logistic regression, or a ridge regression if ``squared``.
     """

@@ -146,7 +146,7 @@ class ShardedCycle(_Blocks):
             self._own[number] = objective, here
 
     def seek(self, step: int) -> None:
-        """Move to step number ``step`` of the cycle, counted from 0; it is the next step."""
+        """Make step number ``step`` of the cycle, counted from 0, the next step."""
         for objective in self._cycles:
             objective.seek(step)
 

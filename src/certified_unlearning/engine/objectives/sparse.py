@@ -112,7 +112,7 @@ def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
 
 
 def terms(rows: csr_array) -> Terms:
-    """Return the largest number of terms in products with the blocks on the left or on the right."""
+    """Return the largest numbers of terms in products with the blocks: in a row's score, and in a sum over rows."""
     return sparse_terms(
         records=rows.shape[0],
         block=block_size(rows),

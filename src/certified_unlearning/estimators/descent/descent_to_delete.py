@@ -29,9 +29,9 @@ class _DescentToDelete(DescentClassifier):
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
             compares with a model that is published, noised and continued at the same times; it says nothing about a
             model that is retrained and then noised once*. ``conditional`` is available only with published state, and
-            is its default. It covers any number of records, and compares with a model that is retrained and then noised
-            once. ``as published`` applies the published theorems, which are stated for adding or removing one record,
-            to the adjacency unchanged. It unlearns several records one after another.
+            is the default there. It covers any number of records, and compares with a model that is retrained and then
+            noised once. ``as published`` applies the published theorems unchanged to the adjacency, although they are
+            stated for adding or removing one record. It unlearns several records one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 
@@ -98,7 +98,7 @@ class _DescentToDelete(DescentClassifier):
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps the weights without noise, which must stay secret in memory and in saved files.
+    """Descent-to-Delete that keeps noiseless weights, which must stay secret in memory and in saved files.
 
     It is logistic regression by gradient descent without noise. Noise is added to the published weights (Neel, Roth,
     Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.

@@ -36,9 +36,9 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs.
             Unlearning also reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if
             there are so many records that mini-batches are cheaper at about equal accuracy. It halves the step size if
-            this more than halves the number of batches. None: every step uses all records. With mini-batches,
-            ``sigma=None`` without ``steps`` selects a noise that costs little accuracy. The number of steps of a
-            request then also depends on the batches of its records, but never on the data.
+            the number of batches falls by more than half as a result. None: every step uses all records. With
+            mini-batches, ``sigma=None`` without ``steps`` selects a noise that costs little accuracy. The number of
+            steps of a request then also depends on the batches of its records, but never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.

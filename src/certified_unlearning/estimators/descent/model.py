@@ -46,8 +46,9 @@ class DescentModel(LinearModel):
             unlearned at once, by more or fewer steps.
         accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
         adjacency: Data from which the retrained model of the guarantee learns. With ``zero-out``, a removed record's
-            loss is 0. This is scikit-learn's objective with the same ``C`` or ``alpha`` on the remaining records. With
-            ``replace``, another record replaces it. With ``remove``, the loss is the mean over the remaining records.
+            loss is 0. The objective is then scikit-learn's with the same ``C`` or ``alpha`` on the remaining records.
+            With ``replace``, another record replaces it. With ``remove``, the loss is the mean over the remaining
+            records.
         device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
         dtype: ``float32`` or ``float64``. ``float32`` is only a preference: ``float64`` is used if the rounding of
             ``float32`` would cost more than a tenth of epsilon.

@@ -39,7 +39,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
     minimiser is in the ball of radius ``R``, and every step projects onto this ball. The gradient of a record, ``(x.w -
     y) x``, is unbounded outside the ball. Inside, its norm is at most ``R + 1``. A weak regulariser therefore requires
     more noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3
-    is a good first choice for some hundred records, 0.01 for some ten thousand. `fit` warns if the result would be
+    is a good first choice for hundreds of records, and 0.01 for tens of thousands. `fit` warns if the result would be
     little more than noise. ``alpha = 0`` (linear regression) is refused, because there would be no ball.
 
     Args:

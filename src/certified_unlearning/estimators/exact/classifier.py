@@ -43,12 +43,13 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     """Logistic regression that removes records exactly, with epsilon 0, and can insert new ones.
 
     It learns by mini-batch descent, and stores every step. A request examines those steps whose batch it changes. For
-    each of them, a random test decides whether the step may keep its direction; this test makes the distributions
-    equal. From the first step that fails the test, all steps are recomputed. After any stream of deletions and
-    insertions, model and state together have the distribution of the same algorithm run from scratch on the present
-    records. That run has the constants of the first `fit`: the regulariser's strength and the batch size do not change.
-    This needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen without looking
-    at the model, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
+    each of these steps, a random test decides whether the step may keep its direction; this test makes the
+    distributions equal. From the first step that fails the test, all steps are recomputed. After any stream of
+    deletions and insertions, model and state together have the distribution of the same algorithm run from scratch on
+    the present records. That run has the constants of the first `fit`: the regulariser's strength and the batch size do
+    not change. Exactness needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen
+    without looking at the model, and that the state stays secret. Differences smaller than the rounding of float64 are
+    ignored.
 
     The guarantee covers deletions only. It does not protect the remaining records. `LangevinLogisticRegression` has an
     epsilon above 0. It suits models that are published and whose state is not kept.
@@ -65,7 +66,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         steps: Number of steps, ``T``. This and all parameters below stay fixed over all requests.
         batch_size: Number of records in a step, ``m``; it must always be smaller than the number of records. ``auto``:
             8, or a quarter of the records if that is fewer.
-        step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
+        step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, or 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise on a batch's mean gradient, in every coordinate, for noisy mechanisms.
             With more noise, fewer steps are recomputed.
         quantum: Spacing of the grid of ``quantized-sgd``.
@@ -74,7 +75,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         random_state: None: random numbers come from the operating system, and their seeds are overwritten. A number
             makes results repeatable, but it is a secret: anybody who has it and the records can compute the state. Two
             models that were fitted with the same number have the same batches and noise. The noise cancels in their
-            difference, which then shows the record in which their data differ. This does not require knowing the
+            difference, which then shows the record in which their data differ, even to somebody who does not know the
             number.
         device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
 

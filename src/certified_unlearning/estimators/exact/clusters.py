@@ -79,11 +79,11 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             except the first.
         init: Initial centres. ``mean``: the centres lie in random directions around the mean of all records, which the
             first step computes with noise. Alternatively, an array of shape ``(n_clusters, features)``, in the units of
-            ``X``, which must not be computed from these records.
+            ``X``; it must not be computed from these records.
         random_state: None: random numbers come from the operating system, and their seeds are overwritten. A number
             makes results repeatable, but it is a secret: anybody who has it and the records can compute the state. Two
             models that were fitted with the same number have the same noise. The noise cancels in their difference,
-            which then shows the record in which their data differ. This does not require knowing the number.
+            which then shows the record in which their data differ, even to somebody who does not know the number.
 
     Attributes:
         cluster_centers_: Centres, shape ``(n_clusters, features)``, in the space of rows after ``feature_ranges``,

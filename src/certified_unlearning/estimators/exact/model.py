@@ -12,7 +12,7 @@ from certified_unlearning.text import counted, noun_of, rounded_up
 
 
 class ExactModel(UnlearningEstimator):
-    """An estimator that stores its whole run; after requests, the run has the distribution of a fresh one."""
+    """An estimator that stores its whole run; after requests, the stored run has the distribution of a fresh run."""
 
     _counts: dict[str, int]
     _scaled_by: dict[str, Any]

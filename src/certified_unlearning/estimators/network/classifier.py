@@ -225,7 +225,7 @@ class CertifiedMLPClassifier(Classifier):
 
         Args:
             X: Features, shape ``(records, features)``.
-            k: Number of further removals, at least 0. Removals since the last training count in addition.
+            k: Number of further removals, at least 0. Removals since the last training are added to this number.
 
         Raises:
             ParameterError: No budget covers this many removals.
@@ -254,7 +254,7 @@ class CertifiedMLPClassifier(Classifier):
         poisoning.
 
         Args:
-            X: Features, shape ``(records, features)``, which are not poisoned.
+            X: Features, which are not poisoned, shape ``(records, features)``.
             moved: Number of records of every batch whose inputs are moved, public rows included.
             by: Largest change of each input number as the network sees it: after scaling by ``feature_ranges``,
                 ``data_norm`` or ``normalize``.
@@ -399,7 +399,7 @@ class CertifiedMLPClassifier(Classifier):
         return not lost <= {*store.labels[network.present(store).to(store.labels.device)].tolist()}
 
     def _certified(self, rows: torch.Tensor, k: int) -> torch.Tensor:
-        """Return whether each label is certified for the removals so far and ``k`` more; always True without any."""
+        """Return whether each label is certified for the removals so far and ``k`` more; True without removals."""
         network = self._network
         needed = network.spent(self._store) + k
         if not needed:
@@ -426,7 +426,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return the members of an iterable as a list; of any other value, a list with this value, for checks to refuse."""
+    """Return the members of an iterable as a list, or any other value alone in a list, for checks to refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

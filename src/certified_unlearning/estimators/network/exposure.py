@@ -38,7 +38,7 @@ class ExposedRecords:
     largest: int
 
     def __repr__(self) -> str:
-        """Return the number of records, but nothing about any of them."""
+        """Return the number of records, but nothing about any single record."""
         return f"<secret: exposure of {counted(len(self.positions), 'record')}; see most() and summary()>"
 
     def most(self, count: int = 10) -> pd.DataFrame:

@@ -79,8 +79,8 @@ class TrainedNetwork:
 
         Args:
             settings: The settings of training.
-            header: The numbers, among others.
-            tensors: The arrays as tensors, among others.
+            header: Entries of the file's header, which include the numbers.
+            tensors: Tensors of the file, which include the arrays.
         """
         network, bounding = settings.network, settings.bounding
         of_budgets = {"budgets": tuple(header["budgets"]), "smallest_batch": header["smallest_batch"]}
@@ -151,7 +151,7 @@ class TrainedNetwork:
         return private.cpu().numpy()
 
     def after_removal(self, store: RecordStore, records: int) -> Self:
-        """Return the same network, with more removals to answer for.
+        """Return the same network, with more removals since its last training.
 
         Args:
             store: The records, without the removed ones.
@@ -211,7 +211,7 @@ class TrainedNetwork:
         )
 
     def _smallest_that_may_be_emptied(self, store: RecordStore) -> float:
-        """Return the number of records left in the smallest batch without public records; infinity if all have some."""
+        """Return how many records are left in the smallest batch without public ones; infinity if there is no such."""
         left = self.present(store)[self.places].sum(dim=1)
         public = _is_public(self.places, self.n, self.public_records)
         if public is not None:

@@ -22,14 +22,14 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     """Logistic regression that unlearns; with two classes, in a time that does not grow with ``n``.
 
     It keeps the minimiser secret, and publishes it with Gaussian noise. A removal takes one Newton step, which reads
-    only the removed records. It also bounds the distance of the result from an exact refit on the remaining records.
-    When the bound reaches its budget, the data are read again. With three classes or more, and with more than 5000
-    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
-    contains nothing of the removed ones. It takes as long as `fit`. With many records or wide rows, passes over the
-    rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d (8 + d /
-    20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove all
-    traces of removed records from the secret state. A reading does. It happens after ``records_between_reads`` removed
-    records, which is usually one in ten or more.
+    only the removed records. The step also bounds the distance of the result from an exact refit on the remaining
+    records. When the bound reaches its budget, the data are read again. With three classes or more, and with more than
+    5000 features, every removal reads the data. A reading learns anew from the remaining records, so the secret state
+    then contains nothing of the removed ones. A reading takes as long as `fit`. With many records or wide rows, passes
+    over the rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d
+    (8 + d / 20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove
+    all traces of removed records from the secret state. A reading does. It happens after ``records_between_reads``
+    records were removed, usually one in ten or more.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
     weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is
@@ -45,9 +45,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     ``C``, except that the intercept is regularised, as in the solver ``liblinear``. As in scikit-learn, ``C = 1`` is a
     good first choice. With a smaller ``C``, more records can be removed before the data are read again.
 
-    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, they allow a
-    larger budget if there are far more of them than of records. With wide rows, or with three classes or more, they
-    change only the model.
+    `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, public rows
+    allow a larger budget if there are far more of them than there are records. With wide rows, or with three classes or
+    more, they change only the model.
 
     A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
@@ -55,9 +55,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     Args:
         sigma: Standard deviation of the noise on the published weights (with an intercept, on scikit-learn's weights
             times ``sqrt(2)``). With more noise, more records can be removed before the data are read again.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no
-            effect if every request learns anew.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has
+            no effect if every request learns anew.
         strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data. The time of a
             reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, which the
             certificate then states.
@@ -65,7 +65,7 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             records, and allows more removals before the data are read again. None: it does with up to 1000 features.
         strategy: How three or more classes are learned: by ``"softmax"`` regression, or by ``"one-vs-rest"``, which is
             each class's logistic regression against all others, as in scikit-learn's
-            ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both are the same.
+            ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both strategies are the same.
 
     See Also:
         `CertifiedRidge`: The same for regression.
@@ -106,7 +106,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
         return self.strategy == "one-vs-rest"
 
     def _log_weights(self, scores: Array) -> Array:
-        # As in scikit-learn's OneVsRestClassifier, each class's probability against the rest is divided by their sum.
+        # As in scikit-learn's OneVsRestClassifier, each class's probability against the rest is divided by the sum of
+        # these probabilities.
         return log_expit(scores) if self._is_one_vs_rest else scores
 
     def _public_labels(self, public_y: NDArray[Any]) -> NDArray[Any]:

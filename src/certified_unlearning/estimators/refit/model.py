@@ -49,8 +49,8 @@ class RefitModel(LinearModel):
         delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: the number is planned. It has no effect if every request learns anew.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: the number is planned. It has no effect if every request learns anew.
     """
 
     epsilon: float = 1.0
@@ -74,11 +74,11 @@ class RefitModel(LinearModel):
         There is no ``sample_weight``, because an individual weight would change how much a record can move the model.
 
         Public rows are part of the objective, like records, but are never removed: no request can name them, and the
-        certificate compares with a refit that includes the same public rows. ``n`` always counts both, so ``C`` and
-        ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled by the parameters,
-        like records. They change neither the scaling nor the list of classes. Public rows may curve the objective in
-        every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in the
-        certificate), and more records can be removed before the data are read again.
+        certificate compares with a refit that includes the same public rows. ``n`` always counts records and public
+        rows, so ``C`` and ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled
+        by the parameters, like records. They change neither the scaling nor the list of classes. Public rows may curve
+        the objective in every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in
+        the certificate), and more records can be removed before the data are read again.
 
         Args:
             X: Features of records, shape ``(records, features)``: an array, a data frame, or a sparse matrix. Rows must
@@ -95,7 +95,7 @@ class RefitModel(LinearModel):
         Raises:
             DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
                 records. Or public rows have other columns than the records, or a class that no record has, or only one
-                of the two is sparse.
+                of ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would be lost in rounding, or float64 is not precise enough for the noise or the
                 regulariser.

@@ -36,7 +36,7 @@ class PublicRows:
 
 
 def require_both(public_X: Any, public_y: Any) -> None:
-    """Raise `ParameterError` if only one of the two is given."""
+    """Raise `ParameterError` if only one of ``public_X`` and ``public_y`` is given."""
     if (public_X is None) != (public_y is None):
         given, missing = ("public_X", "public_y") if public_y is None else ("public_y", "public_X")
         raise ParameterError(f"give public_X and public_y together, or neither; {given} came without {missing}")
@@ -51,7 +51,7 @@ def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
         features: Number of columns of ``X``.
 
     Raises:
-        DataError: The columns of the two differ, or only one of the two is sparse.
+        DataError: ``X`` and ``public_X`` have different columns, or only one of them is sparse.
     """
     if issparse(public_X) != issparse(X):
         kinds = ("sparse", "dense") if issparse(public_X) else ("dense", "sparse")

@@ -20,9 +20,9 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     It keeps the minimiser secret, and publishes it with Gaussian noise. For a quadratic objective, a Newton step is
     exact. A removal subtracts the removed records from the Hessian, and solves for the new minimiser. The remaining
     gradient has only two causes, the solver's residual and rounding, and both are bounded. The data are read again in
-    one pass when a tenth of the records has been removed, or when that bound reaches its budget. With more than 5000
-    features, every removal reads the data. A reading learns anew from the remaining records, so the secret state then
-    contains nothing of the removed ones.
+    one pass when a tenth of the records has been removed, or when the bound on the remaining gradient reaches its
+    budget. With more than 5000 features, every removal reads the data. A reading learns anew from the remaining
+    records, so the secret state then contains nothing of the removed ones.
 
     Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features, every removal reads
     them.
@@ -32,7 +32,7 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
     and mapped to [-1, 1], so the loss at 0 is at most 1/2. The strong convexity is ``m = alpha / n``, or half of that
-    with an intercept. Weights then have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0`` (linear
+    with an intercept. Weights then have norm at most ``1 / sqrt(m)``, and this bound is public. ``alpha = 0`` (linear
     regression) is refused: without strong convexity, one record may have moved the weights so far that no amount of
     noise hides it.
 
@@ -45,8 +45,8 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     Args:
         sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]; with an intercept, it
             applies to the weights times ``sqrt(2)``.
-        records_between_reads: The data are read again at the request after which more records than this were removed
-            since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
+        records_between_reads: The data are read again at the request after which more than this number of records were
+            removed since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
 
     See Also:
         `CertifiedLogisticRegression`: The same for classes.

@@ -141,7 +141,7 @@ def read_new_records(
 def _require_new(
     rows_of: Mapping[str, int], known: set[str], requested: set[str], ledger: Ledger, state: State
 ) -> None:
-    """Raise `ParameterError` if a person of the file was removed, or is in the model already."""
+    """Raise `ParameterError` if a person of the file was removed, asked for it, or is in the model already."""
     names = ledger.names
     stored = {each: names.stored(each) for each in rows_of}
     back = [each for each, name in stored.items() if name in requested]
@@ -150,6 +150,14 @@ def _require_new(
             back,
             f"{_removed(stored[back[0]], ledger, state)}, and a removal is for good: leave the rows out. Somebody who "
             "wants to come back needs an identifier that was never used",
+        )
+    absent = ledger.answered_absent()
+    asked = [each for each, name in stored.items() if name in absent]
+    if asked:
+        _refuse(
+            asked,
+            f"asked to be removed ({absent[stored[asked[0]]].time}), and was not in this model's data then: leave the "
+            "rows out. Somebody who wants to come back needs an identifier that was never used",
         )
     again = [each for each, name in stored.items() if name in known]
     if again:

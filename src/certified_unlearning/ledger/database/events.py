@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 from certified_unlearning.errors import LedgerError
 
-Kind = Literal["initialised", "held", "requested", "planned", "applied", "exported", "withdrawn", "logged", "restored"]
-
+Kind = Literal[
+    "initialised", "held", "requested", "absent", "planned", "applied", "exported", "withdrawn", "logged", "restored"
+]
 """The kinds of events."""
+PersonalKind = Literal["held", "requested", "absent"]
+"""The kinds of events about one person: ``absent`` says that somebody asked who had no records in the data."""
 COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
 """The columns of the table of events, in order."""
 
@@ -25,8 +28,8 @@ class Event:
         sequence: The number of the event: 1, 2, 3, ...
         time: The time of the event, in UTC.
         kind: The kind of the event.
-        subject: The name in the ledger of the person whose removal was requested or put on hold; None for all other
-            kinds.
+        subject: The name in the ledger of the person whose removal was requested or put on hold, or who had no records
+            in the data; None for all other kinds.
         payload: All other content.
         hash: SHA-256 of all of the above, the salt, and the hash of the event before.
         salt: The random text that hides the payload in proofs, hexadecimal; None if the event was recorded without one.

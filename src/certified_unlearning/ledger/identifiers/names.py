@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from certified_unlearning.data.tables.spellings import Group, folded, likely_spellings
 
-UNNAMED = "one that differs from it only in blanks, case or encoding"
+UNNAMED = "one that differs from it only in blanks, case, encoding, or how a number is written"
 """What messages call another spelling of an identifier if the ledger knows only its pseudonym."""
 
 

@@ -134,6 +134,12 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             if like is None and request is None and not present:
                 like = ledger.owners.requested_like(name)
             names, kept = ledger.names, ledger.names.kept
+            absent = None if request is not None or present else ledger.answered_absent().get(names.stored(name))
+            if absent is not None:
+                raise ParameterError(
+                    f"identifier {name!r} is not in the training data: event {absent.sequence} of the log, "
+                    f"{absent.time}, says that this was the answer to the request; `unlearn receipt` proves that"
+                )
             if request is None and not present:
                 hint = "" if like is None else f" (did you mean {names.in_words(name, like)}?)"
                 raise ParameterError(

@@ -13,6 +13,7 @@ from certified_unlearning.ledger.proofs import merkle
 _SHOWN: Mapping[str, frozenset[str]] = {
     "requested": frozenset({"records", "added_with", "received", "due", "held"}),
     "held": frozenset({"records", "added_with", "received", "due"}),
+    "absent": frozenset({"received"}),
     "planned": frozenset({"version", "after", "up_to", "requests", "records", "steps"}),
     "applied": frozenset(
         {

@@ -25,7 +25,9 @@ from certified_unlearning.ledger.store import Ledger
 
 FORMAT = "certified_unlearning receipt 1"
 STAGES = ("held", "requested", "planned", "applied")
-"""Kinds of events that a receipt can show, in the order in which they occur."""
+"""Kinds of events that a receipt of a request can show, in the order in which they occur."""
+ABSENT = "absent"
+"""The kind of the only event that a receipt shows of somebody who had no records in the data."""
 
 
 class ReceiptError(LedgerError):
@@ -52,7 +54,7 @@ class Receipt:
     Attributes:
         head: The head of the log to which all proofs lead.
         pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier one.
-        events: The events of the request by kind: some of `STAGES`.
+        events: The events of the request by kind: some of `STAGES`, or `ABSENT`.
         since: An earlier head, and the proof that the log begins with that head's log; None without such a proof.
         signed: The operator's signature of the head; None without a signature.
     """
@@ -130,9 +132,15 @@ def make_receipt(
 
 
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
-    """Return the events of a person's request: its hold, recording, plan and application, as far as these exist."""
+    """Return the events of a person's request: its hold, recording, plan and application, as far as these exist.
+
+    Of somebody who had no records in the data, there is one event, which says so.
+    """
     held, request = ledger.hold_of(name), ledger.request_of(name)
     if held is None and request is None:
+        absent = ledger.answered_absent().get(ledger.names.stored(name))
+        if absent is not None:
+            return [absent]
         raise ParameterError(f"no removal of {name!r} was requested, so there is nothing to give a receipt of")
     found = [each for each in (held, request) if each is not None]
     if request is None:
@@ -218,6 +226,10 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
 def _check_order(receipt: Receipt) -> None:
     """Check that the events belong to one person's request and its outcome."""
     found = {kind: each.leaf for kind, each in receipt.events.items()}
+    if found.keys() == {ABSENT}:
+        if found[ABSENT].subject != receipt.pseudonym:
+            raise ReceiptError("the receipt shows the answer to somebody else than it names")
+        return
     if not found or not found.keys() <= set(STAGES):
         raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")
     held, request, planned, applied = (found.get(kind) for kind in STAGES)

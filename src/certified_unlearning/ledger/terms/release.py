@@ -7,8 +7,9 @@ from typing import Any
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.database.events import Event
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.identifiers.given import given_people, recorded_in_utf8, require_once
 from certified_unlearning.ledger.proofs.head import head_of
-from certified_unlearning.ledger.requests import Recorded, named_people, recorded_in_utf8
+from certified_unlearning.ledger.requests import Recorded
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
 
@@ -28,15 +29,16 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
     """
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger) as ledger:
-        named = named_people(read_state(ledger), identifiers, file)
+        given = given_people(identifiers, file, read_state(ledger).start.id_column)
+        require_once(given, file)
         with recorded_in_utf8(), ledger.transaction():
             state = read_state(ledger)
-            holds = {each: _hold_of(ledger, each) for each in named}
+            holds = {each: _hold_of(ledger, each) for each in given.people}
             released = {each: _released(ledger, state, each, hold) for each, hold in holds.items()}
             ledger.append_requests("requested", released)
             head = head_of(directory, ledger)
     records = sum(each["records"] for each in released.values())
-    return Recorded(len(named), records, state.pending + len(named), head)
+    return Recorded(len(given.people), records, state.pending + len(given.people), head)
 
 
 def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dict[str, Any]:

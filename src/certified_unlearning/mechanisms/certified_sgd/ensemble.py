@@ -219,9 +219,9 @@ class CertifiedShards:
         """Compare the stored state with an ensemble that was trained on the remaining records.
 
         Every stage before the first that lost a record is compared bit for bit. This needs the same kind of processor
-        and software, because others add in another order. A shard that continues from there without its removed records
-        reaches new parameters. They must be in all boxes that may still be used. So must the shard's present
-        parameters, because they determine the vote that a whole box shares.
+        and software, because other kinds add in another order. A shard that continues from there without its removed
+        records reaches new parameters. They must be in all boxes that may still be used. The boxes must also contain
+        the shard's present parameters, which determine the vote that a whole box shares.
 
         Args:
             anew: An ensemble from the same starts, such as `fresh`.

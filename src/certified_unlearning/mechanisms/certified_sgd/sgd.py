@@ -1,7 +1,7 @@
 """Training with boxes: the batches, the starts, and the training itself.
 
-Nothing is chosen from the data. Batches are fixed places that are drawn by number, and the start is drawn from a seed.
-If a record leaves, its place stays empty.
+Nothing is chosen from the data. Batches consist of fixed places, whose draw depends only on the number of records. The
+start is drawn from a seed. If a record leaves, its place stays empty.
 """
 
 from collections.abc import Iterator, Sequence

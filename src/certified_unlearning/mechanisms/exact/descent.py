@@ -34,9 +34,9 @@ class ExactDescent(Generic[SettingsT]):
     Attributes:
         settings: The constants.
         records: The records. Rows may be added to them, and an id is the position of a row.
-        from_batches: Whether an edit computes changed gradients from all members of their batches, which needs ``m``
-            gradients of records each, instead of updating them by the difference. Then no row of a removed record is
-            read, so it may already be erased. Also, the last bits of a gradient do not reveal that it changed.
+        from_batches: Whether an edit computes each changed gradient from all members of its batch, which needs ``m``
+            gradients of records, instead of updating it by the difference. Then no row of a removed record is read, so
+            it may already be erased. Also, the last bits of a gradient do not reveal that it changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
@@ -128,7 +128,7 @@ class ExactDescent(Generic[SettingsT]):
         """Recompute all gradients of a trajectory.
 
         This needs ``T m`` gradients of records per trial. Unless `from_batches` is set, an edit updates a gradient by
-        its difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
+        the difference, which needs two gradients of records. So the last bits of an updated gradient reveal the update,
         and rounding adds up. `refresh` removes both effects. It changes no iterate.
         """
         require_same_settings(state.settings, self.settings)
@@ -179,7 +179,7 @@ class ExactDescent(Generic[SettingsT]):
         settings = self.settings
         starts = torch.full((state.trials,), settings.steps, device=state.batches.device)
         rejected = torch.zeros_like(starts, dtype=torch.bool)
-        # The changes are sorted by trial. The rank of a change is its distance from its trial's first change.
+        # The changes are sorted by trial. The rank of a change is its distance from the first change of the trial.
         ranks = torch.arange(len(changes.trials), device=starts.device)
         ranks -= torch.searchsorted(changes.trials, changes.trials)
         for rank in range(int(ranks.max()) + 1 if len(ranks) else 0):
@@ -259,7 +259,7 @@ def require_same_settings(learned_with: Descent, given: Descent) -> None:
 
 
 def require_more_than_a_batch(n: int, batch_size: int) -> None:
-    """Raise `AssumptionError` unless every batch leaves out a record, which can replace a deleted member."""
+    """Raise `AssumptionError` unless every batch leaves out a record, so that a deleted member can be replaced."""
     if batch_size > n - 1:
         raise AssumptionError(
             f"batch_size must be at most the number of records minus one, also after a request: got {batch_size} of {n}"

@@ -1,9 +1,10 @@
 """The mean cost of a deletion, given what was learned.
 
 This mean is far less noisy than counts of actual deletions. The deleted record is uniform over the present ones. Along
-a learned trajectory, each iteration that used the record keeps its direction with a probability that follows from the
-change of its gradient and the stored noise. So probabilities, iterations and gradients are averages over all records.
-Only the trajectory and the replacing records are random.
+a learned trajectory, each iteration that used the record keeps its direction with some probability. This probability
+follows from the stored noise and from the change of the batch's gradient when another record replaces the deleted one.
+So probabilities, iterations and gradients are averages over all records. Only the trajectory and the replacing records
+are random.
 """
 
 from dataclasses import dataclass

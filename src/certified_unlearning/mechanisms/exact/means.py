@@ -141,7 +141,7 @@ class SubsampledMean:
 class NoisyMean:
     """The mean of all records, with Gaussian noise (Noisy-mean).
 
-    An edit moves the mean by ``|z - mean'| / n``. It keeps the value or reflects it.
+    An edit moves the mean by ``|z - mean'| / n``. The edit keeps the value or reflects it.
     """
 
     def __init__(self, rows: Tensor, sigma: float) -> None:

@@ -1,8 +1,8 @@
 """SISA: one model per shard of the data, learned slice by slice.
 
-An edit learns one shard again, from its slice on.
+An edit learns one shard again, from the record's slice on.
 
-Source: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record gets a slice of a shard, which is drawn
+Source: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record gets a slice of a shard. The slice is drawn
 uniformly and independently of other records. So after an edit, the places of the other records have the distribution of
 a fresh run. Unlearning is exact, for model, checkpoints and places.
 """
@@ -104,7 +104,7 @@ class Shards:
         return self.checkpoints[:, :, -1].mean(dim=1)
 
     def delete(self, record: int, draws: Draws) -> Work:
-        """Remove a record, and learn its shard again from its slice on.
+        """Remove a record, and learn its shard again from the record's slice on.
 
         Raises:
             ParameterError: The record is absent.
@@ -117,7 +117,7 @@ class Shards:
         return self._edited(place, draws)
 
     def insert(self, record: int, draws: Draws) -> Work:
-        """Add a record that is in the data set, and learn its shard again from its slice on.
+        """Add a record that is in the data set, and learn its shard again from the record's slice on.
 
         Raises:
             ParameterError: The record is already present.

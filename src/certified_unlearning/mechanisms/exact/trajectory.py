@@ -22,7 +22,9 @@ from certified_unlearning.mechanisms.exact.balls import project
 
 @dataclass(frozen=True, kw_only=True)
 class Descent(ABC):
-    """The constants of a projected mini-batch descent from 0. No edit changes them: the distribution depends on them.
+    """The constants of a projected mini-batch descent from 0.
+
+    No edit changes the constants, because the distribution depends on them.
 
     Attributes:
         steps: Number of iterations, ``T``.

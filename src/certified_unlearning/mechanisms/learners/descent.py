@@ -56,8 +56,8 @@ class DescentLearner(LinearLearner):
             separately.
         radius: Radius of the ball onto which every step projects, which the published theorems need; None if there is
             no projection.
-        variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 there, N.1 of Langevin
-            unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
+        variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 of the source, N.1 of
+            Langevin unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
         accountant: ``shifted`` compares with a model that is published and continued at the same times.
             ``conditional``, for published state only, compares with retraining that gets noise once. ``as published``
             uses the theorems, which cover one record at a time.
@@ -252,7 +252,7 @@ class DescentLearner(LinearLearner):
             progress: Function that receives the work done so far, in steps.
 
         Returns:
-            Noiseless weights of one trial, shape ``(1, d)``, because all trials have the same.
+            Noiseless weights of one trial, shape ``(1, d)``, because all trials have the same weights.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
         return self._steps(start, rows, labels, [], progress)
@@ -297,9 +297,9 @@ class DescentLearner(LinearLearner):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Draw published weights; see `LinearLearner.laws`.
 
-        The comparator is that of the accountant. With secret state, it learns for the same total number of steps and
-        gets noise once. With published state, it is published and continued at the same times. With ``conditional``, it
-        learns and gets noise once.
+        The comparator is that of the accountant. With secret state, the comparator learns for the same total number of
+        steps and gets noise once. With published state, it is published and continued at the same times. With
+        ``conditional``, it learns and gets noise once.
         """
         fed_back = self.variant == "published-state"
 
@@ -353,7 +353,7 @@ class DescentLearner(LinearLearner):
         return self._published_state_plan(problem).sigma
 
     def _converging(self, sigma: float) -> "DescentLearner":
-        """Return the learner with so many learning steps that the remaining distance is small, also for that noise."""
+        """Return the learner with enough learning steps for a remaining distance that is small, also for this noise."""
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)

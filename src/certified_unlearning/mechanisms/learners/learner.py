@@ -62,7 +62,7 @@ class LinearLearner(BaseModel):
         sigma: Noise scale.
         learning_steps: Number of learning steps ``T``.
         adjacency: The data of the comparator: a removed record's loss is 0 (``zero-out``), another record takes its
-            place (``replace``), or the mean is over the others (``remove``).
+            place (``replace``), or the mean is over the other records (``remove``).
         dtype: Floating-point type of weights and rows.
         class_weights: Factors between 0 and 1 on the losses of the records of each class; two classes are in the order
             -1, +1. None: all factors are 1. All constants remain valid bounds.
@@ -389,7 +389,7 @@ class NoisyLearner(LinearLearner):
         *,
         progress: Progress | None = None,
     ) -> Tensor:
-        """Carry out the last removal of ``history`` by continuing noisy descent on the data without its records.
+        """Carry out the last removal of ``history`` by continuing noisy descent without the removed records.
 
         Args:
             weights: Weights before the removal, shape ``(trials, d)``; they are not changed.

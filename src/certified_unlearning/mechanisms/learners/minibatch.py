@@ -55,10 +55,10 @@ ROWS_FOR_LONGEST = 160_000
 """Rows of a batch for each unit of ``m``.
 
 With this number, the noise of the gradient is an equally small part of ``1 / m`` for every regulariser, however strong.
-Both numbers are for the longest steps that contract most, ``2 / (L + m)``.
+This number and `ROWS_PER_FADING` are for the longest steps, ``2 / (L + m)``, which contract most.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""Share of these rows that suffices with steps that are half as long.
+"""Share of the rows by `ROWS_PER_FADING` and `ROWS_FOR_LONGEST` that suffices with steps that are half as long.
 
 There are then twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all rows have
 in common; shorter steps reduce the noise of that direction to a fourth or less. If the regulariser is so strong that
@@ -158,8 +158,9 @@ class MiniBatchLearner(NoisyLearner):
             delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: Batch size ``b``.
             step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
-            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records at any places;
-                without ``steps``, the noise that `SCORE_NOISE` and `NOISE_OF_LONGEST` allow in scores.
+            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records, whichever
+                batches they are in; without ``steps``, the largest with which the noise in scores stays within
+                `SCORE_NOISE` and `NOISE_OF_LONGEST`.
             steps: Largest number of steps of a removal of ``records`` records, at least 1.
             records: Number of records that ``steps`` steps must be able to remove at once.
             adjacency: Adjacency of the comparator's data.

@@ -3,11 +3,11 @@
 All models are unlearned and released together. The objective is the sum, over classes, of the logistic losses against
 the rest. So it separates into one objective for each class, with weights of its own. All weights are published together
 with independent noise. This is one Gaussian vector, and the shift of its mean is the root of the sum of the classes'
-squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share that it
-needs.
+squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share of the
+budget that it needs.
 
-A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the
-others. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
+A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the other
+models. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
 a pass reads the rows once, for all classes whose share of the budget is not small. If this does not help, or if counts
 require it, all classes are learned anew. If no Hessian is made, every request refits all classes.
 """

@@ -21,7 +21,7 @@ from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
 WORTH = 0.1
 """Smallest useful addition of public rows to ``m``, relative to ``m``.
 
-Smaller additions are not computed, because this needs many passes.
+Smaller additions are not computed, because the computation needs many passes.
 """
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
 """Shifts that are tried, as shares of the evaluated smallest eigenvalue."""

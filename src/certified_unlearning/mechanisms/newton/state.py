@@ -28,7 +28,8 @@ class Curvature:
         factor: Cholesky's lower factor of the matrix, before any downdate.
         error: Largest distance, by rounding, between the matrix and the Hessian over the remaining rows.
         not_downdated: Number ``S_B`` of removed records that are still in the matrix.
-        usable: False while the curvature is being changed, also if that was interrupted. Then the data must be read.
+        usable: False while the curvature is being changed, and after a change that was interrupted. Then the data must
+            be read.
     """
 
     at: Array

@@ -1,7 +1,7 @@
 """Checks that the rounding of gradients keeps to its share of a sensitivity, if no ball bounds the weights.
 
 The norm of the weights is public here, and so is the error of a gradient. If two points are so close that the rounding
-of their gradients' difference would exceed its share, a larger distance is used instead of theirs.
+of their gradients' difference would exceed its share, a larger distance is used instead of the distance between them.
 """
 
 import torch

@@ -24,7 +24,7 @@ from certified_unlearning.mechanisms.private.rounding_share import counted_dista
 Batches = Callable[[int], Sequence[Tensor]]
 """A function from a step to the positions of the records in its batch, for each trial."""
 Differences = Callable[[int, Tensor, Tensor], Tensor]
-"""A function from a step, its weights and the previous weights to the mean difference of gradients between them."""
+"""A function from a step, its weights and the previous weights to the mean difference of the gradients at both."""
 
 
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:

@@ -45,7 +45,7 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
 MOST_PASSES = 40
-"""Largest number of passes of a request. Learning anew, which takes about as long, follows."""
+"""Largest number of passes of a request. After them, the model is learned anew, which takes about as long."""
 _ROUNDS = 60
 
 
@@ -159,7 +159,7 @@ def _descended(
         enough: Norm of the gradient that is small enough.
         most: Largest number of steps.
         certified: Whether rounding is added to the norm. This rounding is that of the plan's rows, not that of a
-            sample's.
+            sample's rows.
     """
     for _ in range(most):
         size = residual_of(plan, objective, point) if certified else float(np.linalg.norm(point.gradient))

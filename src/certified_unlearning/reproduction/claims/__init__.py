@@ -9,8 +9,8 @@ such.
 The owner of a claim is the paper, its authors' code, or this project. Claims of the three owners are counted separately
 (`verdicts.tallies`).
 
-There are three kinds of measures. Most of them evaluate the paper's formulas with its constants. They need no results
-(except for the spectral smoothness). Others read accuracies, steps and data sets from the results of our runs.
+There are three kinds of measures. Most of them evaluate the paper's formulas with its constants. These measures need no
+results (except for the spectral smoothness). Others read accuracies, steps and data sets from the results of our runs.
 Self-checks belong to this project, and test whether our own numbers are sound. A reproduced self-check says nothing
 about the paper's findings.
 """

@@ -20,8 +20,8 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     Args:
         results: Directory of all results.
         name: Name of the preset or of the collection.
-        members: Presets of a collection. For each, the last lines name what is missing in MLflow, and where the rest
-            is.
+        members: Presets of a collection. For each preset, the last lines name what is missing in MLflow, and where the
+            other results are.
 
     Raises:
         DataError: There are no verdicts or no findings, or they are damaged.

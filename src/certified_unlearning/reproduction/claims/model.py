@@ -26,7 +26,8 @@ class Reading(BaseModel):
         setting: Constants, data and grid of the check, and who chose them.
         right_if: Condition under which the paper would be right: the smallest change of the claim, or of an assumption.
         cause: What is wrong, in one short clause without a full stop, if the same thing contradicts several claims.
-            Their `right_if` is then the same, too. Empty for a contradiction that shares its cause with no other.
+            The `right_if` of these claims is then the same, too. Empty for a contradiction that shares its cause with
+            no other.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -135,12 +136,12 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
 
 
 def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
-    """Return the claims that need no data sets except these, which includes claims that need none at all."""
+    """Return the claims that need no data sets except these, including claims that need none at all."""
     return [each for each in claims if each.claim.data_sets <= set(data_sets)]
 
 
 def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
-    """Group claims that have the same cause, in the order of their first claims; one without a cause stands alone."""
+    """Group claims that have the same cause, in the order of their first claims; a claim without a cause is alone."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         cause = claim.reading.cause if claim.reading is not None else ""
@@ -149,7 +150,7 @@ def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
 
 
 def _check_causes(path: Path | Traversable, claims: Sequence[Claim]) -> None:
-    """Check that claims with the same cause agree on what would make it right."""
+    """Check that claims with the same cause agree on what would make the paper right."""
     for first, *others in by_cause(claims):
         for other in others:
             if first.reading and other.reading and first.reading.right_if != other.reading.right_if:

@@ -95,7 +95,7 @@ def measures(modules: Sequence[str]) -> dict[str, Measure]:
 
 
 def changes(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbouring quantities; each is named after both."""
+    """Return the differences of neighbouring quantities; each difference is named after both quantities."""
     return [
         Quantity(after.value - before.value, f"{before.name} to {after.name}") for before, after in pairwise(quantities)
     ]
@@ -107,12 +107,12 @@ def over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
 
 
 def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbouring quantities, divided by the first quantity; each is named after both."""
+    """Return the differences of neighbouring quantities over the first quantity; each result is named after both."""
     return changes(over_first(quantities))
 
 
 def last_over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the last quantity divided by the first; it is named after both."""
+    """Return the last quantity divided by the first; the quotient is named after both."""
     first, *_, last = quantities
     return [Quantity(last.value / first.value, f"{last.name} over {first.name}")]
 

@@ -86,7 +86,7 @@ class _EntryByEntry(_Relation):
         """Judge every entry.
 
         Raises:
-            ParameterError: The numbers of printed and of measured values differ.
+            ParameterError: There are not as many printed values as measured ones.
         """
         if len(measured) != len(self.values):
             raise ParameterError(f"{len(self.values)} values are expected, but {len(measured)} were measured")

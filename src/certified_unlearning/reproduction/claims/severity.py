@@ -8,7 +8,7 @@ is ``different in kind`` if the signs differ. An inequality or a direction that 
 ``different in kind``, because it is false however its numbers are rounded.
 
 Only the class ``misprint`` does not depend on the gap. The table of claims marks such claims: a slip in a proof or a
-formula that does not change the conclusion. It is the mildest class.
+formula that does not change the conclusion. This class is the mildest.
 """
 
 import math
@@ -74,8 +74,8 @@ def last_digit(printed: float, measured: float) -> float | None:
 
     For a whole number, the unit is 1 if the measured number is whole, and None otherwise.
 
-    A whole number is either a count or exact: no digit is missing in a quotient of 1. Trailing zeros of a printed
-    number are unknown.
+    A whole number is either a count or exact: no digit is missing in a quotient of 1. A float does not keep the
+    trailing zeros of a printed number, so they are not counted as digits.
     """
     if printed == int(printed):
         return 1.0 if measured == int(measured) else None

@@ -51,8 +51,8 @@ class Verdict(BaseModel):
         reason: Contradicting entries with both numbers, or what is missing, and an explanation if one is known.
         paper: Name of the paper; empty if it is unknown.
         severity: Severity of a contradicted claim (`claims.severity`); None for other claims.
-        gap: Largest gap among the worst entries of a contradicted claim, divided by the stated value; None if that is
-            0.
+        gap: Largest gap among the worst entries of a contradicted claim, divided by the stated value; None if that
+            value is 0.
         whose: Owner of the claim: the paper, its authors' code, or this project.
         reading: Findings of a second reader about a contradicted claim, if there was a second reading.
     """
@@ -176,9 +176,9 @@ def _standing(verdict: Verdict) -> int:
 def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
     """Return the papers' own contradictions that matter most: the first of each paper, then others.
 
-    Each will be read alone.
+    Each contradiction will be read alone.
 
-    Their order is that of `ranked`, with one change. Among those of equal severity, statements that refer to the
+    The order is that of `ranked`, with one change. Among contradictions of equal severity, statements that refer to the
     statement before ("It does so for ...") come last. Claims that are not a paper's own are not findings about the
     paper, and misprints are not findings at all.
     """
@@ -274,7 +274,7 @@ class _Shown:
 def as_table(verdicts: Sequence[Verdict]) -> RenderableType:
     """Return a table for the terminal, or plain lines if it has fewer than `NARROWEST_TABLE` columns.
 
-    Both can be read without colours.
+    Both forms can be read without colours.
     """
     return _Shown(verdicts)
 

@@ -1,1 +1,1 @@
-"""Figures: what all of them share, and the function that draws an experiment's figure."""
+"""Figures: what all figures share, and the function that draws an experiment's figure."""

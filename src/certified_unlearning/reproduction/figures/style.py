@@ -251,13 +251,13 @@ def handles(axes: Axes) -> dict[str, Line2D]:
 
 
 def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
-    """Add the title, and the legend below all panels, for which the figure grows; format all numbers in the same way.
+    """Add the title, and the legend below all panels (the figure grows for it); format all numbers in the same way.
 
     Args:
         figure: Figure with everything drawn.
         title: Title of the figure.
         key: Groups of legend entries. Each group begins a new column, and only the largest may have several columns.
-            The legend has as few rows as its width allows. None if texts at the ends of lines name them.
+            The legend has as few rows as its width allows. None if texts at the ends of lines name the lines.
     """
     figure.suptitle(title)
     for axes in figure.axes:

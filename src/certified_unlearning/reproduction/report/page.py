@@ -26,7 +26,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 
 
 def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: Path) -> None:
-    """Write one HTML page about the presets' results, which needs no other file and no network.
+    """Write one HTML page about the presets' results; the page needs no other file and no network.
 
     Equal results give equal pages.
 
@@ -96,7 +96,7 @@ _LINE = 90
 
 
 def _opening(text: str, title: str) -> tuple[str, str]:
-    """Return the first sentences of a caption, as many as fit in four lines together with its title, and the rest.
+    """Return a caption in two parts: as many sentences as fit in four lines together with the title, and the rest.
 
     The first sentence is always included as a whole.
     """

@@ -41,7 +41,7 @@ class HeldOut:
         """Return a built-in data set.
 
         Raises:
-            DataError: Its raw files cannot be found.
+            DataError: The raw files of the data set cannot be found.
         """
         data = load(name, seed=seed)
         order = np.random.default_rng([seed, data.n]).permutation(data.n)

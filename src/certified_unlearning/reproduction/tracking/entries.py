@@ -123,7 +123,7 @@ class Entry:
 class _Shared:
     """What the runs of an experiment share.
 
-    ``mechanisms`` are in the experiment's order, and ``ended`` is by their names.
+    ``mechanisms`` are in the experiment's order, and their names are the keys of ``ended``.
     """
 
     plan: ExperimentPlan
@@ -245,7 +245,7 @@ def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 
 
 def _flags(rows: pd.DataFrame, experiment: Experiment) -> Iterable[Metric]:
-    """Yield the number of rows with each flag, which summarises a table whose measures are not numbers."""
+    """Yield the number of rows with each flag; this summarises a table whose measures are not numbers."""
     for name in names(experiment.rows, "measure"):
         if pa.types.is_boolean(experiment.rows.field(name).type):
             yield Metric(f"rows_{name}", int(rows[name].sum()))

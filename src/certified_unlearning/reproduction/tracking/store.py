@@ -244,8 +244,8 @@ class Artifacts:
     """The place for the files of runs.
 
     MLflow writes the place of a run's files into a database as an absolute path. For files that a server serves,
-    however, it writes only the path below the server's own directory. We do the latter, and put the files into the
-    directory from which ``mlflow ui`` serves by default. So database and files can be moved together.
+    however, it writes only the path below the server's own directory. We write such a path, too, and put the files into
+    the directory from which ``mlflow ui`` serves by default. So database and files can be moved together.
 
     Attributes:
         client: Client of the store.

@@ -33,7 +33,7 @@ _CHARTS = (("epsilon", "accuracy"), ("epsilon", "K"))
 """Scatter plots that come first, as x and y."""
 _CHARTS_SECTION = "Sweep points"
 _FOLDED_SECTIONS = ("Model metrics", "curve", "request")
-"""Sections with a chart for each metric, which the page adds by itself. They are folded, because presets have hundreds
+"""Sections that the page adds by itself, with a chart for each metric. They are folded, because presets have hundreds
 of numbers.
 """
 _METRICS = {"accuracy_mean": "accuracy", "unlearning_steps": "K"}

@@ -169,7 +169,7 @@ class PrefixSums:
     def _places(self, tree: PrefixTree, draws: Draws) -> Tensor:
         """Return the position of a new record.
 
-        The end is possible, or new records would never be last.
+        The end is a possible position; otherwise, new records would never be last.
         """
         if self.settings.order == "arrival":
             return torch.full_like(tree.order[:, 0], tree.size + 1)

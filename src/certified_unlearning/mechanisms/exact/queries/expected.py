@@ -15,7 +15,7 @@ from certified_unlearning.mechanisms.exact.expected import ExpectedWork
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 
 Parts = Callable[[Tensor, Tensor], Tensor]
-"""A function from models, shape ``(k, d)``, and one record for each, shape ``(k,)``, to contributions.
+"""A function from models, shape ``(k, d)``, and one record for each model, shape ``(k,)``, to contributions.
 
 The result contains the contribution of each record to the sum, shape ``(k, q)``.
 """

@@ -103,8 +103,8 @@ class FederatedPlan(BaseModel):
             step_size: Step size of a client's steps. None: `USUAL_STEP_SIZE`.
             clip: Largest norm of a client's update. None: `USUAL_CLIP`.
             recompute: Upper bound on the probability that the removal of one client recomputes rounds, strictly between
-                0 and 1. The noise is the smallest that satisfies it. None: the noise in a score is `USUAL_NOISE`, or
-                less if `USUAL_RECOMPUTE` needs less, and the bound follows from the noise.
+                0 and 1. The noise is the smallest that satisfies this bound. None: the noise in a score is
+                `USUAL_NOISE`, or less if `USUAL_RECOMPUTE` needs less, and the bound follows from the noise.
 
         Raises:
             AssumptionError: There is only one client.

@@ -18,14 +18,15 @@ BESIDE = 2.0**-10
 Each of these centres then gets the records in its direction, however small the distance is.
 """
 EMPTY = 3.0
-"""Number of standard deviations of the noise.
-
-A cluster with a smaller noisy number of members counts as empty.
+"""A cluster counts as empty if its noisy number of members is below this many standard deviations of the noise.
 """
 
 
 class KMeans(Lloyd):
-    """Lloyd's algorithm that starts around the noisy mean, and places centres of empty clusters beside the fullest."""
+    """Lloyd's algorithm that starts around the noisy mean.
+
+    The centre of an empty cluster is placed next to the centre of the fullest cluster.
+    """
 
     def __init__(
         self, rows: Tensor, centres: Tensor | None, directions: Tensor, *, sigma: float, row_norm: float
@@ -35,9 +36,10 @@ class KMeans(Lloyd):
         Args:
             rows: Rows, including those of future records, shape ``(n, features)``, float64.
             centres: Initial centres, chosen without looking at the records, shape ``(clusters, features)``. None: the
-                first query counts all records as one cluster, and all centres are placed beside its mean.
+                first query counts all records as one cluster, and all centres are placed next to the mean of this
+                cluster.
             directions: Rows of norm 1, drawn without looking at the records, shape ``(steps, clusters, features)``. In
-                each step, the centre of an empty cluster is placed in its direction from another centre.
+                each step, the centre of an empty cluster is placed in the cluster's direction from another centre.
             sigma: Standard deviation of the noise on the answers.
             row_norm: Upper bound on the norms of rows, known without looking at the records.
 

@@ -1,9 +1,9 @@
 """Learning from noisy sums over all records, step by step, and exact unlearning.
 
-Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is the new one divided by
-the old one. Each step queries the sum of all records' contributions at the current model, with noise, and computes the
-next model from it. This is for methods that use all records at once: federated averaging, k-means, and gradient descent
-on full batches.
+Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is the new density divided
+by the old one. Each step queries the sum of all records' contributions at the current model, with noise, and computes
+the next model from it. This is for methods that use all records at once: federated averaging, k-means, and gradient
+descent on full batches.
 
 The noise is on sums, not on means. An edit changes the number of records, and a mean of noisy sums would change with
 it. So updates divide by a nominal number that never changes, or by a number that was queried with noise.
@@ -158,7 +158,7 @@ class LinearQueries:
         """Delete and insert records in all trials, and return the work. The state changes in place.
 
         Each sum is tested once, with the total change by all these records. This is exact, too, because two Gaussians
-        are coupled in the same way at any distance of their means.
+        are coupled in the same way, whatever the distance between their means.
 
         Raises:
             ParameterError: A deleted record is absent or named twice, an inserted record is present, or no record would

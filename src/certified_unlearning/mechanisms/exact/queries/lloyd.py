@@ -61,7 +61,10 @@ class Lloyd:
 
     @property
     def bound(self) -> float:
-        """``B``, the largest norm of one record's contribution: the record to a sum, and 1 to a number of members."""
+        """``B``, the largest norm of one record's contribution.
+
+        The contribution is the record itself in a sum, and 1 in a number of members.
+        """
         return math.hypot(self.row_norm, 1.0)
 
     def start(self) -> Tensor:

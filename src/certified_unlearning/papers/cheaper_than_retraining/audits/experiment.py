@@ -68,9 +68,9 @@ AUDIT = Experiment(
         "certified mu (bar, an upper bound) and the measured mu (full, a lower bound with 95 % confidence), joined "
         "by a line that contains the true mu. Diamonds are computed for these records; crosses are estimates, not "
         "bounds. An audit that finds nothing proves nothing. The figure depends on no data set of the preset.",
-        "Left: practices without a certificate are far to the right if they do nothing, take a few steps, or start "
-        "warm on many records; exact and certified systems are at 0 afterwards. Right: Langevin unlearning of ridge "
-        "regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
+        "Left: after the removal, exact and certified systems are at 0; practices without a certificate are far to "
+        "the right if they do nothing, take a few steps, or start warm on many records. Right: Langevin unlearning of "
+        "ridge regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "
         "nothing.",
     ),
 )

@@ -1,0 +1,130 @@
+"""Identifiers that options and files name, as the table's rules write them. Free of heavy imports."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from certified_unlearning.data.tables import csv_file
+from certified_unlearning.data.tables.declaration import text_of
+from certified_unlearning.data.tables.spellings import ROUNDED, folded
+from certified_unlearning.errors import DataError, ParameterError
+
+_ROWS_AT_ONCE = 1 << 16
+_NAME = re.compile(r"([^\W\d]*[ ._-])?(id|ids|identifier|uuid|number|key)", re.IGNORECASE)
+"""Names that columns of identifiers often have."""
+
+
+class Given(NamedTuple):
+    """Identifiers that somebody gave.
+
+    Attributes:
+        people: Each identifier once, in the order in which they were given.
+        repeated: Those that were given more than once.
+        likely_header: The first line of a file without a header, if it may be the header of another column's name.
+    """
+
+    people: tuple[str, ...]
+    repeated: tuple[str, ...]
+    likely_header: str | None
+
+
+class _Lines(NamedTuple):
+    """What a file of identifiers holds; attributes as of `Given`."""
+
+    identifiers: list[str]
+    likely_header: str | None
+
+
+def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> Given:
+    """Return the identifiers in options and a file.
+
+    A file with a header and no row below it names nobody. An empty file is refused: an export may have failed.
+
+    Args:
+        identifiers: Those in options.
+        file: A CSV file of one column, or with the data's identifier column by name.
+        column: The name of that column.
+
+    Raises:
+        ParameterError: Nobody is named, or somebody by a number that a program has rounded.
+        DataError: The file cannot be read.
+    """
+    lines = _Lines([], None) if file is None else _read(file, column)
+    given = [*identifiers, *lines.identifiers]
+    rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
+    if rounded is not None:
+        raise ParameterError(
+            f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
+            "identifiers as text; nothing was recorded"
+        )
+    if not given and file is None:
+        raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
+    counts = Counter(str(text_of(identifier)) for identifier in given)
+    repeated = tuple(identifier for identifier, count in counts.items() if count > 1)
+    return Given(tuple(counts), repeated, lines.likely_header)
+
+
+def require_once(given: Given, file: Path | None, advice: str = "") -> None:
+    """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody.
+
+    Args:
+        given: What was given.
+        file: The file.
+        advice: What ends the message about people who were given twice.
+    """
+    if not given.people:
+        raise DataError(f"{file} holds no identifiers")
+    if given.repeated:
+        raise ParameterError(f"{subject_of(given.repeated)} named more than once; nothing was recorded{advice}")
+
+
+@contextmanager
+def recorded_in_utf8() -> Iterator[None]:
+    """Raise `ParameterError`, as one sentence, if the block gives SQLite a text that is not UTF-8."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
+
+
+def subject_of(identifiers: Sequence[str]) -> str:
+    """Return the identifiers as the subject of a sentence, with its verb."""
+    first = f"identifier {identifiers[0]!r}"
+    return f"{first} is" if len(identifiers) == 1 else f"{first} (and {len(identifiers) - 1:,} more) are"
+
+
+def _read(path: Path, column: str) -> _Lines:
+    if path.suffix.lower() in (".parquet", ".pq"):
+        raise DataError(f"{path} is named like Parquet, but identifiers are read from CSV; export them as CSV")
+    blocks = csv_file.read(path, _ROWS_AT_ONCE)
+    first = next(blocks, [[]])[0]
+    rows = [row for block in blocks for row in block]
+    if first.count(column) > 1:
+        raise DataError(f"{path} has two columns {column!r}; rename one")
+    likely_header = None
+    if column in first:
+        place = first.index(column)
+    elif not first:
+        raise DataError(f"{path} is empty: a list that names nobody has the header {column!r} alone")
+    elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
+        csv_file.require_commas(path)
+        raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")
+    elif len(first) > 1:
+        raise DataError(f"{path} has several columns and none of them is called {column!r}")
+    else:
+        likely_header = str(text_of(first[0])) if _may_be_header(first[0], column, [row[0] for row in rows]) else None
+        place, rows = 0, [first, *rows]
+    empty = next((number for number, row in enumerate(rows, 1) if not row[place].strip()), None)
+    if empty is not None:
+        raise DataError(f"{path}, row {empty}: {column} is missing; leave out the row")
+    return _Lines([row[place] for row in rows], likely_header)
+
+
+def _may_be_header(first: str, column: str, others: Sequence[str]) -> bool:
+    """Return whether the first line has no digit, and the others have one, or it reads like the name of a column."""
+    if folded(first) == folded(column) or _NAME.fullmatch(first.strip()):
+        return True
+    return bool(others) and not re.search(r"\d", first) and all(re.search(r"\d", other) for other in others)

@@ -1,0 +1,70 @@
+"""The answer to people without records in the data: it is recorded, once for each, if it is surely the right one."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from certified_unlearning.data.tables.declaration import text_of
+from certified_unlearning.data.tables.spellings import is_absent
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.identifiers.given import subject_of
+from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.terms.deadlines import Terms
+
+_SEPARATORS = re.compile(r"[\s,;:|=\"'()\[\]{}<>]+")
+"""What may stand between two identifiers, or around one."""
+
+
+def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_spelling: bool) -> Mapping[str, str]:
+    """Record that these people have no records in the data, once for each person; in a transaction.
+
+    Args:
+        ledger: The ledger.
+        unknown: Identifiers of people without records, of whom no removal was requested.
+        terms: When they asked.
+        one_spelling: Whether they are other people than those whose identifiers look alike.
+
+    Returns:
+        When the answer was recorded, in UTC, for each identifier.
+
+    Raises:
+        ParameterError: An identifier names nobody; or it may be another spelling of somebody's who is, or was, in the
+            data, or holds such a person's: then the answer may be wrong.
+    """
+    nobody = [each for each in unknown if is_absent(each) or not _may_name(each)]
+    if nobody:
+        raise ParameterError(
+            f"{subject_of(nobody)} not in the training data, and usually names nobody; leave out the row; nothing was "
+            "recorded"
+        )
+    if unknown and not one_spelling:
+        _require_strangers(ledger, unknown)
+    stored = {each: ledger.names.stored(each) for each in unknown}
+    answered = ledger.answered_absent()
+    new = [each for each, name in stored.items() if name not in answered]
+    ledger.append_requests("absent", {each: Terms(terms.received).as_payload() for each in new})
+    answered = ledger.answered_absent()
+    return {each: answered[name].time for each, name in stored.items()}
+
+
+def _may_name(identifier: str) -> bool:
+    """Return whether this may be somebody's identifier, not punctuation or the last line of a database's output."""
+    return re.search(r"[^\W_]", identifier) is not None and not re.fullmatch(r"\(\d+ rows?\)", identifier)
+
+
+def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
+    """Raise `ParameterError` if an identifier looks like somebody's who is or was in the data, or holds it."""
+    for identifier, others in ledger.owners.alike(unknown).items():
+        raise ParameterError(
+            f"identifier {identifier!r} is not in the training data, but may be "
+            f"{ledger.names.with_difference(identifier, others[0])}: correct it, or say --one-spelling if they are "
+            "different people; nothing was recorded"
+        )
+    for identifier in unknown:
+        for part in _SEPARATORS.split(identifier):
+            person = str(text_of(part)) if part and part != identifier else ""
+            if person and (ledger.owners.count_records_of(person) or ledger.request_of(person) is not None):
+                raise ParameterError(
+                    f"identifier {identifier!r} is not in the training data, but {person!r} is or was: write one "
+                    "identifier a line and nothing else, or say --one-spelling if they are different people; nothing "
+                    "was recorded"
+                )
