@@ -1,7 +1,7 @@
 """Measures of the experiment `measured`: runs on two neighbouring data sets, compared with bounds.
 
-All intervals of a table hold together with the probability that the sweep states. By default, an interval fails for at
-most one seed in a million. Therefore, no claim has to share out a probability itself.
+All intervals of a table hold together, except with the sweep's probability of false alarms, by default one in a
+million. Therefore, no claim has to share out a probability itself.
 """
 
 from collections.abc import Sequence

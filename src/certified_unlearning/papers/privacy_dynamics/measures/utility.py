@@ -74,9 +74,10 @@ def steps_by_condition_number(*, smoothness: float) -> float:
 
 @sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
-    """Return how Theorem 4's risk over ``log(1 / delta)`` and Theorem 5's bound changes with lambda, beta and n.
+    """Return how Theorem 4's risk, divided by ``log(1 / delta)`` and Theorem 5's bound, changes with the constants.
 
-    The unit is the first value. Of these constants, Theorem 5's lower bound, ``d / (n epsilon)^2``, depends only on n.
+    The constants are lambda, beta and n, and the unit is the first value. Of these constants, Theorem 5's lower bound,
+    ``d / (n epsilon)^2``, depends only on n.
     """
     recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
     return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
@@ -120,7 +121,10 @@ def utility_gain_over_sgd(*, n: int) -> float:
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n, over the first value."""
+    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n.
+
+    The unit is the first value.
+    """
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
     return gain / (n if order == "n" else n / math.log(n))
