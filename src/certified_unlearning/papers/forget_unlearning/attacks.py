@@ -11,7 +11,7 @@ from certified_unlearning.version import code_version
 FAILURE_PROBABILITY = 0.05
 """The largest probability that a confidence interval in the rows misses the true advantage."""
 FALSE_ALARM = 1e-8
-"""This probability for the intervals that compare measurement and theory; for all cells together, it is below 1e-6."""
+"""The same probability for the intervals that compare measurement and theory; for all cells, it is below 1e-6."""
 
 
 def cases(settings: Deletion) -> list[Case]:

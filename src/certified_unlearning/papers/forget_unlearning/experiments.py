@@ -25,13 +25,13 @@ ATTACK_ROWS = pa.schema(
 )
 """The columns of the table of attacks on deletion, which has one row for each attack and mechanism.
 
-``right`` and ``wrong`` count how often the attack said 1 in ``interactions`` interactions under hypothesis 1 and under
-hypothesis 0. The ``advantage`` is the difference of the two rates, with a 95 % interval from ``low`` to ``high``.
-``expected`` is the advantage by theory. It is exact, with two exceptions: for counting, it is that of infinitely many
-releases, and for encoded records, it assumes that they are read without error. ``promised`` is the largest advantage by
-the published certificate, for requests fixed in advance; ``bound`` is the largest by a valid certificate.
-``promise_broken`` and ``consistent`` are decided by intervals; the probability that any interval of the table misses is
-below 1e-6.
+``right`` and ``wrong`` count how often the attack said 1 under hypothesis 1 and under hypothesis 0, each in
+``interactions`` interactions. The ``advantage`` is the difference of the two rates, with a 95 % interval from ``low``
+to ``high``. ``expected`` is the advantage by theory. This value is exact, with two exceptions: for counting, it is the
+advantage over infinitely many releases, and for encoded records, it assumes that these records are read without error.
+``promised`` is the largest advantage by the published certificate, for requests fixed in advance; ``bound`` is the
+largest advantage by a valid certificate. ``promise_broken`` and ``consistent`` are decided by intervals; the
+probability that any interval of the table misses is below 1e-6.
 """
 
 RISK_ROWS = pa.schema(

@@ -25,14 +25,14 @@ ROWS = pa.schema(
 def make(inputs: Inputs) -> pd.DataFrame:
     """Return the steps and noise that each accountant needs, one row for each quantity, epsilon and accountant."""
     runs = (run for plan in inputs.plans.values() for run in plan.of("langevin"))
-    # A stream of one request is a group that is removed at once, which another experiment may also have.
+    # A stream with one request removes one group at once, as another experiment may do, too.
     return pd.DataFrame([row for run in runs for row in _rows(run)]).drop_duplicates(ignore_index=True)
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
     """Return one row for each quantity and epsilon, one column for each accountant; sigma is rounded up.
 
-    A dash means that an experiment does not use the accountant.
+    A dash means that the row's experiment does not use the accountant.
     """
     names = list(dict.fromkeys(rows["accountant"]))
     groups: dict[str, list[list[str]]] = {}

@@ -20,7 +20,7 @@ SPREAD = (
 def seconds_of_one(rows: "pd.DataFrame", experiment: str) -> "pd.Series[float]":
     """Return the seconds that one model's answer took, for each point.
 
-    The trials of a run are simulated together and share its seconds; scikit-learn answers once for all trials.
+    The trials of a run are simulated together and share the run's seconds; scikit-learn answers once for all trials.
     """
     runs = (
         rows[rows["experiment"] == experiment]

@@ -10,7 +10,7 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return the cost of a removal (``fig4``) and the quality of the model afterwards (``fig3a``), if these were run.
+    """Return the cost of a removal (``fig4``) and the quality after it (``fig3a``), if these experiments were run.
 
     Both are at the target epsilon nearest to 1. The cost is that of the largest removed group, as in the report's
     tables.
@@ -30,7 +30,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def newcomers(evidence: Evidence) -> list[str]:
-    """Return these findings for readers who know no paper.
+    """Return the findings for readers who do not know the paper.
 
     Steps are compared with retraining, and accuracy with scikit-learn.
 
@@ -77,7 +77,7 @@ def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
 
 
 def quality(summary: pd.DataFrame, preset: str) -> str:
-    """Return the accuracy of the certified model with the least noise, and those of the majority and scikit-learn."""
+    """Return the accuracy of the certified model with the least noise, and of the majority class and scikit-learn."""
     best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
     beside = "no better than" if accuracy <= guessed else "beside"
@@ -100,8 +100,8 @@ def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
     Returns:
         If ``fig3a`` was run: the certified ``epsilon``, its ``sigma`` and its ``unlearning_steps`` K,
         ``accuracy``, ``auc`` and ``log_loss`` after one record was removed (means over trials), and for comparison
-        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, that of the most frequent class.
-        If ``fig4`` was run: the number of records in the ``largest_request``, its
+        ``accuracy_of_retraining`` without noise and ``accuracy_of_majority``, the accuracy of always guessing the most
+        frequent class. If ``fig4`` was run: the number of records in the ``largest_request``, its
         ``steps_for_the_largest_request``, and the ``retraining_steps``.
 
     Raises:

@@ -53,7 +53,7 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
 
 
 def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
-    """Return AUC and log loss of these runs; arguments and errors are those of `accuracy_table`."""
+    """Return AUC and log loss of the same runs as `accuracy_table`, with the same arguments and errors."""
     return _table(
         "quality",
         "AUC, and below it the log loss, after removing records, by target epsilon",

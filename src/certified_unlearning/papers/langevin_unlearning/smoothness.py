@@ -31,7 +31,7 @@ ROWS = pa.schema(
 
 
 def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> Iterator[ExperimentPlan]:
-    """Yield an experiment's plan under every rule for ``L``, each with its step size 1/L, in exact arithmetic.
+    """Yield an experiment's plan under every rule for ``L``, with the step size 1/L, in exact arithmetic.
 
     Args:
         plan: The function that plans the experiment, such as `fig3b.plan`.

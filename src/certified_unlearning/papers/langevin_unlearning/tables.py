@@ -47,14 +47,15 @@ def table1(inputs: Inputs) -> pd.DataFrame:
     """Return the data set's constants: one row for each rule for ``L`` and, if the rule has margins, for each margin.
 
     ``records`` is the number of removed records in the other experiments, which determines the margin of
-    ``spectral-with-margin``. It is empty if the rule does not depend on it. ``d`` is the number of parameters.
+    ``spectral-with-margin``. The column is empty if the rule does not depend on this number. ``d`` is the number of
+    parameters.
     """
     most = {max(run.requests[-1].records_removed for run in plan.runs) for plan in inputs.plans.values()}
     return constants_by_rule(inputs, {REMOVED_ONCE, *most})
 
 
 def constants_by_rule(inputs: Inputs, records: Collection[int]) -> pd.DataFrame:
-    """Return `table1` for these numbers of removed records."""
+    """Return `table1` for the given numbers of removed records."""
     margins: dict[Smoothness, Collection[int | None]] = dict.fromkeys(get_args(Smoothness), (None,))
     margins["spectral-with-margin"] = sorted(records)
     rows = [_constants(inputs, rule, count) for rule, counts in margins.items() for count in counts]

@@ -23,7 +23,7 @@ def make(inputs: Inputs) -> ExperimentPlan:
         InfeasibleError: A target cannot be met.
     """
     sweep = inputs.sweep
-    # An eigenvalue of all data does not bound that of a batch.
+    # The largest eigenvalue of all data does not bound that of a batch.
     settings = inputs.settings.model_copy(update={"smoothness": "bound"})
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]

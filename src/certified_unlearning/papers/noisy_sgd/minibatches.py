@@ -16,7 +16,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 24
-"""The largest number of step counts at which a bound is evaluated: 1, the last one, and in between equal factors."""
+"""The largest number of step counts at which a bound is evaluated; from 1 to the last, they grow by equal factors."""
 
 MINIBATCH_ROWS = pa.schema(
     [
@@ -81,7 +81,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
 
 
 def steps_up_to(most: int) -> list[int]:
-    """Return numbers of steps from 1 to the largest, in equal factors."""
+    """Return numbers of steps from 1 to ``most``, which grow by equal factors."""
     return sorted({round(float(steps)) for steps in np.geomspace(1, most, POINTS)})
 
 

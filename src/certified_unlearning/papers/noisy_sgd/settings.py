@@ -25,7 +25,7 @@ def problem_of(batch_size: int, *, convex: bool = False, n: int = N) -> Problem:
 
 
 def cycle_of(batch_size: int, *, n: int = N) -> Cycle:
-    """Return the batches; ``batch_size`` divides ``n``."""
+    """Return the batches; ``batch_size`` must divide ``n``."""
     return Cycle(n // batch_size, batch_size)
 
 

@@ -26,7 +26,7 @@ MEASURED_ROWS = pa.schema(
 )
 """The columns of the table of divergences by order and number of steps.
 
-They are exact, sampled (from ``low`` to ``high``), and bounded.
+The divergences are exact, sampled (with a confidence interval from ``low`` to ``high``), or bounds.
 """
 
 

@@ -76,7 +76,7 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
 
 
 def sampled(sweep: Measured) -> Estimate:
-    """Return the divergences of the engine's runs divided by the order, one for each of sorted ``sweep.steps``."""
+    """Return the divergences of the engine's runs divided by the order, one for each of the sorted ``sweep.steps``."""
     first, second = (_runs(sweep, replaced) for replaced in (0, 1))
     return divergence_by_order(first, second, miss=sweep.false_alarms / len(sweep.steps))
 
@@ -93,7 +93,7 @@ def problem_of(sweep: Measured) -> Problem:
 def _runs(sweep: Measured, replaced: int) -> Array:
     """Return the first coordinate of every run on one of the data sets, shape ``(steps, trials)``."""
     records = torch.zeros(sweep.n, 2, dtype=torch.float64)
-    # A record that moves by this distance moves its gradient by 2 lipschitz.
+    # Moving a record by this distance moves the gradient of its loss by 2 lipschitz.
     records[0, 0] = sweep.lipschitz / sweep.strong_convexity
     objective = QuadraticObjective(
         records,

@@ -26,7 +26,7 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
 
     Each alpha has a panel, each bound a line, and each sampled value a bar.
 
-    The line of composition ends where it is far above the others.
+    The line of composition ends where it is far above the other lines.
 
     Raises:
         DataError: A row names an unknown bound, or no value was sampled.

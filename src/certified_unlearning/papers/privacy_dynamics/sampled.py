@@ -2,8 +2,8 @@
 
 The divergence is ``alpha (m - m')^2 / (2 v)``. Student's interval of the gap ``m - m'`` and the chi-square interval of
 ``v`` are exact, and each misses with half the allowed probability. The divergence grows with the gap and falls with the
-variance. If neither interval misses, the divergence is therefore between its values at their ends. The interval holds
-for all orders at once.
+variance. If neither interval misses, the divergence is therefore between its values at the ends of the intervals. The
+interval holds for all orders at once.
 """
 
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def divergence_by_order(first: Array, second: Array, *, miss: float) -> Estimate
     freedom = 2 * (trials - 1)
     gap = np.abs(first.mean(axis=-1) - second.mean(axis=-1))
     variance = (first.var(axis=-1, ddof=1) + second.var(axis=-1, ddof=1)) / 2
-    # The two ends of both intervals share the probability of a miss.
+    # The four ends of the two intervals share the probability of a miss.
     end = miss / 4
     reach = -stdtrit(freedom, end) * np.sqrt(2 * variance / trials)
     least, most = freedom * variance / chdtri(freedom, end), freedom * variance / chdtri(freedom, 1 - end)

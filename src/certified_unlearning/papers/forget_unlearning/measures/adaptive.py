@@ -58,11 +58,11 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
 
 @sweep("Adv(Test) = {advantage:g}")
 def requester_over_product(*, advantage: float, payload: Literal["published", "other"]) -> float:
-    """Return the requester's advantage divided by the product of the tests', for a deletion that reads the old model.
+    """Return the requester's advantage over the product of the tests' advantages, if deletion reads the old model.
 
     Learning publishes the bit of record n, right with probability ``(1 + a) / 2``. A call that replaces another record
     returns its input ``theta``. The call that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, where
-    ``y`` is the bit of record 1. The test of its answer has the advantage 1 / 2, whatever ``theta`` is. The requester
+    ``y`` is the bit of record 1. The test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester
     of the proof writes the published bit over record 1. With the other bit, an answer of 1 may come from either record,
     so the advantage is that of the test or of its negation.
     """
@@ -87,7 +87,7 @@ def steps_beyond_privacy(*, setting: Setting) -> Quantity:
 def steps_beyond_privacy_where_enough(*, setting: Setting) -> Quantity:
     """Return the excess steps of Eq. 17 under the corrected conditions.
 
-    They are ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``.
+    The conditions are ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``.
     """
     plan = setting_plan(setting)
     condition = plan.problem.smoothness / plan.problem.strong_convexity

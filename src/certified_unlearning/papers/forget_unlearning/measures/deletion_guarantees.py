@@ -1,4 +1,4 @@
-"""Measures of *Forget Unlearning* by accounting: its formulas in two settings, compared with exact values.
+"""Measures of *Forget Unlearning* by accounting: the paper's formulas in two settings, compared with exact values.
 
 The settings are `C1`, which is small and round, and `C2`, which has the size of MNIST. Exact values are those of linear
 losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.
@@ -53,7 +53,7 @@ def setting_plan(setting: Setting, **changed: Any) -> DeletionPlan:
 
 
 def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf) -> float:
-    """Return the exact divergence of the plan's order on linear losses."""
+    """Return the exact divergence on linear losses, at the plan's order."""
     curve = exact_deletion_curve(plan.problem, sigma=plan.sigma, steps=steps, steps_before=steps_before)
     return float(curve(np.array([plan.alpha]))[0])
 
@@ -82,7 +82,7 @@ def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "eps
 
 @sweep("{setting}")
 def deletion_saving(*, setting: Setting) -> float:
-    """Return the single-record gradients that every request saves against retraining, with the risk certified."""
+    """Return the single-record gradients that every request saves against retraining at the certified risk."""
     return setting_plan(setting).gradients_saved
 
 
@@ -110,7 +110,7 @@ def counting_limit(*, epsilon: float) -> float:
 
 @measure
 def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
-    """Return the epsilon of Remark G.8's printed noise multiplier by Theorem G.7, which should be ``epsilon``."""
+    """Return the epsilon that Theorem G.7 gives for Remark G.8's printed multiplier; it should be ``epsilon``."""
     printed = least_noise_multiplier(epsilon, delta, steps=steps) / 2
     order = 1 - 2 * math.log(delta) / epsilon
     return Quantity(2 * order * steps / printed**2 - math.log(delta) / (order - 1), "epsilon achieved")
@@ -118,7 +118,7 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
-    """Return the change of encode-then-delete's exact advantage with the deletion steps, and then with epsilon_dp."""
+    """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,
@@ -159,7 +159,7 @@ def risk_over_zero_model() -> Quantity:
 
 @measure
 def clipped_curvature() -> Quantity:
-    """Return the smallest eigenvalue of a symmetrised Jacobian, that of clipped gradients of a convex quadratic.
+    """Return the smallest eigenvalue of the symmetrised Jacobian of a convex quadratic's clipped gradients.
 
     The quadratic has the curvatures 1 and 10, the clipping length is 1, and the point is ``(sqrt(2), sqrt(2) / 10)``.
     """

@@ -37,7 +37,8 @@ class _Service(NamedTuple):
 
 @cache
 def _service() -> _Service:
-    # In Eq. 163, sigma^2 is `noise` times the squared amplitude: the smallest amplitude that log(B) / 4 of it bounds.
+    # In Eq. 163, sigma^2 is `noise` times the squared amplitude. The amplitude must be at most sigma^2 log(B) / 4, and
+    # 4 / `noise` is the smallest such amplitude.
     noise = 2 * _ALPHA * math.e / (_EPSILON_DP * len(_RECORDS) ** 2) * math.log(_ALPHA / _EPSILON_DD)
     amplitude = 4 / noise
     problem = BoundedProblem(len(_RECORDS), 1, amplitude, 1.0, 1 + amplitude, math.e)
@@ -131,7 +132,7 @@ def exact_over_theorem_g_24() -> Quantity:
 
 @sweep("{share:g} of the threshold")
 def gradients_saved_around_threshold(*, share: float) -> float:
-    """Return the single-record gradients saved at a request whose ``r / n`` is a share of the threshold, 1/4.
+    """Return how many single-record gradients a request saves whose ``r / n`` is ``share`` times the threshold, 1/4.
 
     The threshold is ``1/2 - epsilon_dd / log(B)`` with ``epsilon_dd = log(B) / 4``, n = 10 000, d = 20, q = 2, B = 2.
     """

@@ -6,7 +6,7 @@
 `encoding`             encode-then-delete, and its control with fixed requests
 `constructions`        sums, medians and counting, and the attacks on them
 `counterexamples`      services that break Theorems 4.1 and 4.3 as printed
-`advantage`            measured advantages with exact confidence bounds; `measurement`: attacks run
+`advantage`            measured advantages with exact confidence bounds; `measurement` runs attacks
 `cases`, `*_cases`     each attack on each mechanism, with its theory
 =====================  ====================================================================================
 

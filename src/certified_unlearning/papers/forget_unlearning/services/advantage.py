@@ -14,7 +14,7 @@ class Interval(NamedTuple):
 
 
 def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
-    """Return an exact confidence interval of a probability, which misses it with probability at most ``miss``.
+    """Return an exact confidence interval; it misses the true success rate with probability at most ``miss``.
 
     Raises:
         ParameterError: There are more successes than trials, or no trials.
@@ -47,7 +47,7 @@ class Measured:
     def interval(self, miss: float) -> Interval:
         """Return a confidence interval of the advantage.
 
-        It follows from two exact intervals, each of which misses with half the probability.
+        The interval follows from two exact intervals, each of which misses with half the allowed probability.
         """
         right, wrong = (clopper_pearson(count, self.interactions, miss=miss / 2) for count in (self.right, self.wrong))
         return Interval(right.low - wrong.high, right.high - wrong.low)

@@ -43,7 +43,9 @@ DELTA = 1e-6
 
 @dataclass(frozen=True)
 class Releases:
-    """The exact distribution of releases if every record except the target is 0; means are for the upper target.
+    """The exact distribution of releases if every record except the target is 0.
+
+    Means are for the target that moves models upwards.
 
     Attributes:
         learned: The mean of the learned model.
@@ -74,7 +76,7 @@ class Attacked:
         promise: The largest advantage by the published certificate, after a number of requests that are fixed in
             advance.
         bound: The largest advantage by a valid bound, for a number of requests and the observed releases; None if there
-            is none.
+            is no valid bound.
     """
 
     name: MechanismName
@@ -128,7 +130,7 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
 
 
 def _pull(plan: DeletionPlan) -> float:
-    """Return the limit to which the target moves the mean."""
+    """Return the limit to which the target moves the mean of the model."""
     return plan.problem.lipschitz / (plan.problem.n * plan.problem.strong_convexity)
 
 
@@ -145,7 +147,7 @@ def _noisy(plan: DeletionPlan) -> Releases:
 
 
 def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
-    """Return both variants, which publish with the variance of noisy gradient descent."""
+    """Return both variants of Descent-to-Delete, which publish with the variance of noisy gradient descent."""
     problem, steps = accounting.descent_problem(plan.problem), plan.deletion_steps
     deviation, pull = math.sqrt(plan.start_variance), _pull(plan)
     kept = abs(1 - problem.step_size * problem.strong_convexity) ** steps
@@ -191,8 +193,8 @@ def _by_langevin(plan: DeletionPlan, requests: int) -> float:
     """Return the advantage that Langevin unlearning's certificate promises, by shifted interpolation.
 
     Under either hypothesis, the model is ``mu``-Gaussian DP from a retrained one, so it is ``2 mu`` from the other
-    hypothesis's model. Streams remove every record at most once, so requests beyond that number change nothing and do
-    not count.
+    hypothesis's model. Streams remove every record at most once, so requests beyond the number of records change
+    nothing and do not count.
     """
     steps = (plan.deletion_steps,) * min(requests, plan.problem.n)
     schedule = Schedule(plan.sigma, 1, steps, learning_steps=plan.learning_steps)

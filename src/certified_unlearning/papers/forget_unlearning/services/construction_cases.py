@@ -1,4 +1,4 @@
-"""The attacks on their own constructions, each with its theory, and the same attacks on the constant model."""
+"""Attacks on the constructions for which they were made, with their theory, and on the constant model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,7 +50,7 @@ STREAM_RECORDS = 3
 
 
 def construction_cases(settings: Deletion) -> list[Case]:
-    """Return every attack on its construction, and on the constant model."""
+    """Return every attack on the construction for which it was made, and on the constant model."""
     return [
         case
         for own, constant in (_sum(), _median(settings), *_counting(settings), _stream(settings), _key(settings))

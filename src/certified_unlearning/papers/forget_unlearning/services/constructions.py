@@ -22,7 +22,7 @@ LOW = -1e6
 
 @dataclass(frozen=True)
 class StatisticService:
-    """A service that publishes a statistic of the data, and after a request that of the new data, as retraining would.
+    """A service that publishes a statistic of the current data, anew after each request, as retraining would.
 
     Attributes:
         statistic: A function from databases ``(interactions, n)`` to numbers ``(interactions,)``.
@@ -127,8 +127,8 @@ class CountingModel(NamedTuple):
 
     Attributes:
         calls: The number of answered requests.
-        deleted: In the printed version, the number of replaced records that were 1; in the repaired one, the bit of
-            each, oldest first.
+        deleted: In the printed version, the number of replaced records that were 1; in the repaired version, the bit of
+            each replaced record, oldest first.
         release: The released number, with noise.
     """
 
@@ -142,7 +142,8 @@ class CountingService:
     """A service that publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
 
     Both versions are ``(epsilon, 0)``-unlearning. In the printed version, the added number is the mean of the deleted
-    bits, whose effect fades. In the repaired version, it is one deleted bit at a time, and each bit is repeated.
+    bits, whose effect fades. In the repaired version, the added number is one deleted bit at a time, and each bit is
+    repeated.
 
     Attributes:
         epsilon: The epsilon of every release.
@@ -203,7 +204,10 @@ class DeleteFirst:
 
 
 def says_shifted(released: Sequence[Array], *, repaired: bool) -> Array:
-    """Guess 1 if it is more likely: the count is known to be 0, and the releases with one deleted bit are shifted."""
+    """Guess 1 if hypothesis 1 is more likely.
+
+    The count is known to be 0, and it is known which releases the deleted bit shifts.
+    """
     last = len(released)
     if repaired:
         exposures = (release_of_exposure(1, exposure=number) for number in range(1, last + 1))

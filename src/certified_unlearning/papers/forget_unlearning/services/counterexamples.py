@@ -3,8 +3,8 @@
 `StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), as far as it is about all
 releases after the deletion: each release alone reveals almost nothing, but their majority reveals everything.
 `KeyedService` breaks Theorem 4.3: a fixed stream of requests reveals nothing, but a stream that depends on a single
-release reveals everything. Neither has secret state. Records are bits; the target is the last one, and the others are
-0.
+release reveals everything. Neither service has secret state. Records are bits; the target is the last one, and the
+others are 0.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,8 @@ class KeyedModel(NamedTuple):
     """The model, all of which is published.
 
     Attributes:
-        bits: The key, shape ``(interactions, m)``; every call replaces one bit by its response.
+        bits: The key, shape ``(interactions, m)``; each of the first ``m`` calls replaces one bit by a randomised
+            response.
         calls: The number of answered requests.
         answer: The response to the call that counts; 0 before and after that call.
     """
@@ -151,7 +152,7 @@ class WriteKey:
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The release with the key, if the requester reads it."""
+        """The release with the key, if the requester reads the key."""
         return (0,) if self.adaptive else ()
 
     def request(self, number: int, releases: ObservedReleases[KeyedModel], own: Sequence[Request]) -> Request:

@@ -17,7 +17,7 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 class Reading:
     """The weights with which a requester adds up releases.
 
-    From each release, it subtracts the part of the release before that the new one still contains.
+    From each release, the requester subtracts the part of the preceding release that the new one still contains.
 
     Attributes:
         first: The weight of the learned model.

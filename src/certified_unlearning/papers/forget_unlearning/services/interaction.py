@@ -4,9 +4,9 @@ Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Un
 arrays is the interactions. A request replaces records, so the number of records never changes.
 
 Each party gets only what it may see. Requesters get the releases that they may see, and no others. Services get their
-arguments. Each call is made on a fresh copy of the service, so anything that it keeps outside the model is lost.
-Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only. Noise
-addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
+arguments. Each call is made on a fresh copy of the service, so anything that the service keeps outside the model is
+lost. Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only.
+Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
 """
 
 import copy
@@ -93,12 +93,12 @@ class Requester(Protocol[Release]):
     """A p-adaptive requester with ``p = len(observes)``; if ``p`` is 0, its requests are fixed in advance.
 
     Attributes:
-        observes: The numbers of the releases that it may see, increasing.
+        observes: The numbers of the releases that the requester may see, increasing.
     """
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The numbers of the releases that it may see, increasing."""
+        """The numbers of the releases that the requester may see, increasing."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
         """Return request ``number``, from 1 on, given the observed releases and the requester's own earlier ones."""

@@ -28,7 +28,7 @@ COLUMNS = 500
 class LinearLossObjective:
     """The objective ``f(w) = <mean of the records, w> + (strong_convexity / 2) ||w||^2``, whose coordinates do not mix.
 
-    All trials must take the same number of steps, because the engine orders trials by it.
+    All trials must take the same number of steps, because the engine orders trials by this number.
 
     Args:
         means: The mean of each trial's records, shape ``(trials, d)``.
@@ -91,7 +91,7 @@ class RetrainingService(NoisyGradientService):
 
 @dataclass(frozen=True)
 class LangevinService:
-    """Langevin unlearning (Chien, Wang, Chen, Li 2024), with its start and then the same steps.
+    """Langevin unlearning (Chien, Wang, Chen, Li 2024), with a Gaussian start and noisy gradient steps.
 
     Attributes:
         problem: The constants of the problem.

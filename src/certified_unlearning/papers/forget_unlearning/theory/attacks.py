@@ -193,7 +193,7 @@ def reading_advantage(*, first: float, later: float = 0.0, observed_releases: in
 
     Args:
         first: The mean of the learned model divided by its standard deviation.
-        later: This quotient for the new part of every later release.
+        later: The same quotient for the new part of every later release.
         observed_releases: The number ``p`` of observed releases.
     """
     require_non_negative(first=first, later=later)

@@ -2,8 +2,8 @@
 
 Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A service publishes a count with Laplace noise
 of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits. In the printed construction, this
-number is their mean. In the repaired construction, which is derived here, as are all exact values, it is one bit at a
-time. Both constructions are ``epsilon``-close to retraining.
+number is the mean of the deleted bits. In the repaired construction, it is one deleted bit at a time. The repaired
+construction and all exact values are derived here. Both constructions are ``epsilon``-close to retraining.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 
-# The number of shifts of the printed construction that are computed one by one; the others are so small that two
+# The number of shifts of the printed construction that are computed one by one; all later shifts are so small that two
 # cumulants are enough.
 LARGE_SHIFTS = 1000
 # The number of grid points for the log-likelihood ratio of one exposure.
@@ -28,7 +28,7 @@ class CountingLimits(NamedTuple):
         divergence: The Kullback-Leibler divergence, which is finite although the max-divergence is not.
         affinity: The Hellinger affinity, which is above 0.
         least: A lower bound on the best test's advantage, ``1 - affinity``.
-        most: An upper bound on it, ``sqrt(1 - affinity^2)``, which is below 1.
+        most: An upper bound on this advantage, ``sqrt(1 - affinity^2)``, which is below 1.
     """
 
     divergence: float
@@ -77,7 +77,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
     from scipy.special import zeta
 
     widths = epsilon / np.arange(request, request + LARGE_SHIFTS)
-    # The remaining squared shifts: each adds half its square to the mean of S, and its square to the variance.
+    # Each of the remaining shifts adds half its square to the mean of S, and its square to the variance.
     rest = epsilon**2 * float(zeta(2, request + LARGE_SHIFTS))
     spread = math.sqrt(float(widths @ widths) + rest)
     most = 40 / spread

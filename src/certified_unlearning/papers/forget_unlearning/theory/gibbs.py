@@ -91,7 +91,7 @@ def divergence_from_gibbs(
 def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:
     """Return Theorem G.24: the excess risk of a Gibbs distribution.
 
-    It is ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
+    The bound is ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
     """
     require_positive(sigma=sigma)
     condition = math.log(problem.smoothness / problem.regularisation)

@@ -44,7 +44,7 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     advantage.
 
     Args:
-        divergence: The Rényi divergence of the two, ``alpha mu^2 / 2``.
+        divergence: The Rényi divergence of the two Gaussians, ``alpha mu^2 / 2``.
         alpha: The order of the divergence, above 1.
     """
     require_non_negative(divergence=divergence)

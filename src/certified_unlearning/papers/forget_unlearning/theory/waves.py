@@ -6,9 +6,10 @@ distributions, which are exact except for rounding. A record is a phase: its los
 eta grad f_D(theta) + sqrt(2 eta) sigma N(0, 1)``.
 
 A distribution is stored as the coefficients, in orthonormal Hermite polynomials, of its density divided by that of the
-start ``N(0, sigma^2 / lambda)``. A step is then a small matrix, and thousands of steps are its power, so no grid has to
-resolve the noise of a step. Integrals over a step's noise are exact, and integrals over the start are Gaussian
-quadrature. Distributions are compared on a grid that extends eight standard deviations of the start to both sides.
+start ``N(0, sigma^2 / lambda)``. A step is then a small matrix, and thousands of steps are a power of this matrix, so
+no grid has to resolve the noise of a step. Integrals over a step's noise are exact, and integrals over the start are
+Gaussian quadrature. Distributions are compared on a grid that extends eight standard deviations of the start to both
+sides.
 """
 
 import math

@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 25
-"""The largest number of step counts at which a bound is evaluated, in equal factors."""
+"""The largest number of step counts at which a bound is evaluated; the counts grow by equal factors."""
 SIGMAS_PER_DECADE = 12
 
 ROWS = pa.schema(
@@ -39,7 +39,7 @@ ROWS = pa.schema(
         column("log10_epsilon", "number", "measure"),
     ]
 )
-"""The columns of the table, which has one row for each bound and point of a part.
+"""The columns of the table, which has one row for each bound at each point of a part.
 
 The parts are ``learning`` (along T), ``unlearning`` (along K) and ``limit`` (along sigma).
 
@@ -125,7 +125,7 @@ def _bound(bound: str, radius: float | None, log10_epsilon: float) -> dict[str, 
 
 
 def _of(problem: Problem) -> Problem:
-    """Return the problem of the loss without its regulariser; L is an upper bound on its curvature, too."""
+    """Return the problem of the loss without its regulariser; L also bounds the curvature of this loss."""
     return replace(problem, strong_convexity=0.0)
 
 

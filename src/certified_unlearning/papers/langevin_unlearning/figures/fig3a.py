@@ -12,8 +12,8 @@ from certified_unlearning.reproduction.figures.wording import method
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3a`` (see `reproduction.summaries.summarise`).
 
-    Langevin unlearning is drawn above its retraining. Each form of Descent-to-Delete has its own panel, with the mean
-    of the tightest Langevin accountant.
+    Langevin unlearning is drawn above retraining with the same noise. Each form of Descent-to-Delete has its own panel,
+    with the mean of the tightest Langevin accountant.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

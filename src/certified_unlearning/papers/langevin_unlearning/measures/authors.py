@@ -1,8 +1,8 @@
 """Measures that compare our runs with the trials that the authors stored.
 
-``authors_mnist.json`` has a row for each of the authors' files that a claim uses: its name, and the mean, the sample
-standard deviation and the number of its trials. The rows come from the values of the trials, or from their mean and
-population standard deviation times ``sqrt(n / (n - 1))``.
+``authors_mnist.json`` has a row for each of the authors' files that a claim uses: the file's name, and the mean, the
+sample standard deviation and the number of the file's trials. The rows come from the values of the trials, or from
+their mean and population standard deviation times ``sqrt(n / (n - 1))``.
 
 The authors' README assigns files to figures: ``baseline/<unlearning steps>`` to Fig. 3a, ``paint_utility_epsilon/<S>``
 to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Two kinds of files are left out: those directly in ``baseline`` and
@@ -28,7 +28,7 @@ Curve = Literal[
 ]
 """The curves of Fig. 3a."""
 _SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
-"""The columns that distinguish the points of a curve, and their names."""
+"""The columns that distinguish the points of a curve, each with its symbol."""
 _ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
 """The accountants of the paper; retraining has none if all accountants need the same noise."""
 
@@ -42,12 +42,12 @@ def gaps_to_authors(
     mechanism: Literal["langevin", "retraining", "descent-to-delete"],
     steps: int | None = None,
 ) -> list[Quantity]:
-    """Return our mean accuracies minus the authors' at the points of one of their curves, the largest difference first.
+    """Return our mean accuracies minus the authors' at the points of a curve, the largest difference first.
 
     The unit is the largest explained difference: half the width of the difference's confidence interval, which covers
     the noise of both sides' trials, plus `ONE_POINT`. A value beyond 1 is therefore a difference of more than one
-    percentage point that noise does not explain. If the true means are that close, a claim has such a value with
-    probability at most `intervals.FALSE_ALARMS`.
+    percentage point that noise does not explain. If the true means are within one percentage point of each other, a
+    claim has a value beyond 1 with probability at most `intervals.FALSE_ALARMS`.
 
     Args:
         evidence: The available results.
@@ -102,7 +102,7 @@ def _stored_trials() -> tuple[Row, ...]:
 
 
 def _gap(ours: Sequence[Row], theirs: Row, points: int, source: Evidence) -> Quantity:
-    """Return the difference at one of ``points`` points; with too few trials, its confidence interval is infinite."""
+    """Return the difference at one of ``points`` points; with too few trials, the confidence interval is infinite."""
     swept = [name for name in _SWEPT if name in theirs]
     name = ", ".join(f"{_SWEPT[key]} = {theirs[key]:g}" for key in swept)
     same = [row for row in ours if all(row[key] == theirs[key] for key in swept)]

@@ -101,7 +101,7 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return epsilon after the last K unlearning steps, divided by that after the first K."""
+    """Return epsilon after the last listed number K of unlearning steps, divided by epsilon after the first."""
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value
@@ -111,9 +111,10 @@ def general_epsilon_kept(
 def changes_of_general_recuperation(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return the change of the sum of Theorem 3.2's rates from one K to the next, from the stationary distribution.
+    """Return how much the sum of Theorem 3.2's rates changes between each K and the next.
 
-    The divergence of order ``alpha`` falls by the exponential of this sum divided by ``alpha``.
+    The steps start from the stationary distribution. The divergence of order ``alpha`` falls by the exponential of this
+    sum divided by ``alpha``.
     """
     problem = _mnist(evidence)
     log_constant = general.log_stationary_constant(problem, sigma=sigma, radius=radius, convex=convex)
@@ -126,7 +127,8 @@ def changes_of_general_recuperation(
 def log10_steps_to_halve(evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float) -> float:
     """Return the decimal logarithm of the steps after which Theorem 3.2 halves a divergence of order 2.
 
-    It is a lower bound on the steps, by ``log(1 + x) <= x``, from the stationary distribution.
+    The value is a lower bound on this logarithm, because ``log(1 + x) <= x``. The steps start from the stationary
+    distribution.
     """
     problem = _mnist(evidence)
     log_rate = math.log(2 * problem.step_size * sigma**2)
@@ -139,7 +141,7 @@ def log10_steps_to_halve(evidence: Sequence[Evidence], *, convex: bool, sigma: f
 def step_noise_over_radius(evidence: Sequence[Evidence], *, convex: bool, epsilon: float, radius: float) -> float:
     """Return the norm of a step's noise divided by the ball's radius.
 
-    The noise scale is the smallest sigma whose limit is this epsilon.
+    The noise scale is the smallest sigma at which the limit of the bound is ``epsilon``.
 
     The norm is ``sqrt(2 eta d) sigma``, where d is the number of pixels.
     """
@@ -171,10 +173,10 @@ _QUADRATIC_SIGMA = 0.1
 
 @sweep("alpha = {alpha:g}, T = {learning_steps}, K = {steps}")
 def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps: int) -> float:
-    """Return the exact divergence on quadratic losses divided by Section 3.3's bound, from the bound's exact parts.
+    """Return the exact divergence on quadratic losses divided by Section 3.3's bound with exact parts.
 
     Gradients of the two data sets differ by ``2 M / n``. The start is a Gaussian with the stationary variance, so all
-    distributions have this variance. Its mean is about 1 away from both minimisers.
+    distributions have this variance. The mean of the start is about 1 away from both minimisers.
     """
     problem, sigma = _QUADRATIC, _QUADRATIC_SIGMA
     kept = 1 - problem.step_size * problem.strong_convexity
@@ -197,9 +199,9 @@ def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps
 def epsilon_after_finite_learning(
     evidence: Sequence[Evidence], *, dataset: Dataset, sigma: float, learning_steps: int, distance: float
 ) -> float:
-    """Return epsilon after one unlearning step for one record, including the remaining distance of learning by Eq. 6.
+    """Return epsilon after one unlearning step for one record if learning stops early, by Eq. 6 and Section 3.3.
 
-    The start's mean is ``distance`` away from that of the stationary distribution.
+    The mean of the start is ``distance`` away from the mean of the stationary distribution.
     """
     problem = paper_problem(evidence, dataset, "bound")
     unlearned = accounting.unlearning_curve(problem, Schedule(sigma, 1, (1,)))
@@ -213,9 +215,10 @@ def epsilon_after_finite_learning(
 def mu_after_finite_learning(
     evidence: Sequence[Evidence], *, dataset: Dataset, sigma: float, learning_steps: int, distance: float
 ) -> float:
-    """Return the remaining distance of learning from a stationary run, as a mu of Gaussian DP.
+    """Return how far learning still is from a stationary run, as a mu of Gaussian DP.
 
-    The distance is by shifted interpolation, which is exact on quadratic losses; the two starts are ``distance`` apart.
+    The mu is computed by shifted interpolation, which is exact on quadratic losses. The two starts are ``distance``
+    apart.
     """
     problem = paper_problem(evidence, dataset, "bound")
     return accounting.residual_mu(problem, sigma=sigma, distance=distance, steps=learning_steps)

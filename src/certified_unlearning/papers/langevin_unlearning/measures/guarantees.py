@@ -42,7 +42,7 @@ ROUNDING = 1e-12
 
 @measure
 def epsilon_errors(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the relative deviation of each recorded epsilon from the one that its constants give.
+    """Return the relative deviation of each recorded epsilon from the epsilon that the constants in its row give.
 
     The result has one entry for each data set, mechanism and experiment: the worst deviation. If trials of one request
     differ in their epsilon, each is a separate guarantee, and each must be right. An epsilon must be stated if and only

@@ -1,6 +1,7 @@
 """Measures by accounting: the results of the papers' formulas under the constants that the paper states or used.
 
-They need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its records.
+These measures need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its
+records.
 """
 
 import math
@@ -106,7 +107,7 @@ def changes_of_least_steps(
     sigma: list[float],
     epsilon: list[float],
 ) -> list[Quantity]:
-    """Return the change of the smallest K from one combination of the arguments to the next."""
+    """Return how much the smallest K changes between each combination of the arguments and the next."""
     return changes(
         least_steps(
             evidence, dataset=dataset, smoothness=smoothness, records=records, sigma=sigma, epsilon=epsilon, grid=1
@@ -125,7 +126,7 @@ def initial_epsilon(evidence: Sequence[Evidence], *, dataset: Dataset, records: 
 def changes_of_initial_epsilon(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: list[float]
 ) -> list[Quantity]:
-    """Return the change of epsilon before unlearning from one noise scale to the next."""
+    """Return how much epsilon before unlearning changes between each noise scale and the next."""
     return changes(initial_epsilon(evidence, dataset=dataset, records=records, sigma=sigma))
 
 
@@ -146,14 +147,14 @@ def initial_renyi_at_the_order_after_unlearning(
 def changes_of_epsilon(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records: int, sigma: float, steps: int
 ) -> float:
-    """Return the change of the certified epsilon from one number of unlearning steps to the next."""
+    """Return how much the certified epsilon changes between each number of unlearning steps and the next."""
     problem = paper_problem(evidence, dataset, smoothness)
     return accounting.unlearning_epsilon(problem, Schedule(sigma, records, (steps,)), delta=1 / problem.n)
 
 
 @sweep("n = {n}", then=changes)
 def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: int) -> float:
-    """Return the change with n of the steps saved against retraining (Appendix E, order 2).
+    """Return how the steps saved against retraining change with n (Appendix E, order 2).
 
     All other constants are those of a data set.
     """

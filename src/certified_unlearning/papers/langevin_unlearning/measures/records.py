@@ -135,7 +135,7 @@ def gaps_to_retraining(
 def gaps_between_group_sizes(
     evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return accuracy after removing S records minus accuracy after removing the fewest, on one or all data sets."""
+    """Return accuracy after removing S records minus that after removing the smallest S, on one or all data sets."""
     pairs = []
     for each in _sources(evidence, dataset):
         for name, rows in _lines(_langevin(each, experiment), "records_removed"):
@@ -160,7 +160,7 @@ def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Datase
 def gains_over_descent(
     evidence: Sequence[Evidence], *, steps: int, least_epsilon: float, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return the difference of these accuracies, without a unit, at the epsilons from ``least_epsilon`` on."""
+    """Return the difference of the accuracies of `gaps_to_descent` without a unit, from ``least_epsilon`` on."""
     pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
     _some_of(pairs, f"epsilon from {least_epsilon:g} on in fig3a")
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
@@ -188,7 +188,7 @@ def _sources(evidence: Sequence[Evidence], dataset: Dataset | None) -> Sequence[
 
 
 def _beside_descent(evidence: Sequence[Evidence], steps: int, dataset: Dataset | None) -> list[tuple[str, Row, Row]]:
-    """Return Fig. 3a's points of Langevin unlearning, each with that of Descent-to-Delete with ``steps`` steps."""
+    """Return Fig. 3a's points of Langevin unlearning, each with the point of Descent-to-Delete with ``steps`` steps."""
     pairs = []
     for each in _sources(evidence, dataset):
         rows = _last_requests(each, "fig3a")
@@ -231,7 +231,7 @@ def _langevin(evidence: Evidence, experiment: str) -> list[Row]:
 
 
 def _lines(rows: Sequence[Row], along: str) -> Iterator[tuple[str, list[Row]]]:
-    """Return the lines of a sweep: rows that differ only in ``along``, sorted by it."""
+    """Return the lines of a sweep: rows that differ only in ``along``, sorted by this column."""
     names = {"records_removed": "S", "sigma": "sigma", "epsilon_target": "epsilon"}
     others = [name for name in names if name != along]
     lines: dict[str, list[Row]] = {}

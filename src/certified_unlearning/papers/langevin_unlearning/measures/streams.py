@@ -22,7 +22,7 @@ def stream_steps(
     records_per_request: int,
     requests: list[int] | None = None,
 ) -> list[Quantity]:
-    """Return the fewest steps of the requests of Fig. 3b, for all requests or for the listed ones, counted from 1."""
+    """Return the fewest steps for all requests of Fig. 3b, or for the listed requests, which are counted from 1."""
     steps = _stream(paper_problem(evidence, dataset, smoothness), records_per_request)
     return [Quantity(steps[number - 1], f"request {number}") for number in requests or range(1, len(steps) + 1)]
 
@@ -54,7 +54,7 @@ def descent_steps(
     requests: int,
     parameters: int | None = None,
 ) -> float:
-    """Return Descent-to-Delete's steps without internal state (Theorem N.2) in some requests, counted from 1.
+    """Return the steps of Descent-to-Delete without internal state (Theorem N.2) in requests counted from 1.
 
     ``I`` and the extra steps are rounded up separately, as the paper's numbers are. ``parameters`` is ``d``; its
     default is the number of features.
@@ -65,7 +65,7 @@ def descent_steps(
 
 @measure
 def descent_total(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness) -> float:
-    """Return Descent-to-Delete's accumulated steps without internal state."""
+    """Return the accumulated steps of Descent-to-Delete without internal state."""
     plan = _published_state(paper_problem(evidence, dataset, smoothness), PAPER[dataset].dimension)
     return sum(plan.steps_per_request)
 

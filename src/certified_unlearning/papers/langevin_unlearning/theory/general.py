@@ -11,9 +11,9 @@ and the one half-way through the next step is ``C_{t,1}``-LSI:
 
     ``C_{t,1} = min(g C_t + h, Cbar)``, ``C_{t+1} = min(C_{t,1} + h, Ctilde)``,
 
-where ``Cbar`` and ``Ctilde`` hold for any distribution on the ball of radius ``R + eta M`` with noise of variance ``h``
-and ``2 h``. Theorem 3.3 prints ``Cbar`` for ``C_{t+1}``, too; its proof (eq. 44) has ``Ctilde``, which is smaller
-unless the noise of a step is of the size of the ball.
+where ``Cbar`` and ``Ctilde`` hold for any distribution on the ball of radius ``R + eta M`` with added noise of variance
+``h`` (``Cbar``) or ``2 h`` (``Ctilde``). Theorem 3.3 prints ``Cbar`` for ``C_{t+1}``, too; its proof (eq. 44) has
+``Ctilde``, which is smaller unless the noise of a step is about as large as the ball.
 
 The certified guarantee depends on ``learning_steps``:
 
@@ -22,7 +22,8 @@ The certified guarantee depends on ``learning_steps``:
   constants ``C_t`` with ``t >= T``, and the proof of Theorem 3.2 needs only these properties.
 - Infinite ``T``: the distributions are stationary, as in the paper, with the saturated constant as ``C_LSI``. The sum
   in Theorem 3.3 converges to the geometric sum at saturation, ``C_{t,1} / h``, and no longer depends on the steps
-  before. In realistic cases, this limit is astronomically large, and the gain of a step is too small for a double.
+  before saturation. In realistic cases, this limit is astronomically large, and the gain of a step is too small for a
+  double.
 """
 
 import math
@@ -60,8 +61,8 @@ def curve(
         schedule: The noise, the records, the learning steps and the steps of the requests.
         radius: The radius ``R`` of the ball onto which every step projects.
         convex: Whether every record's loss is convex.
-        start_constant: The constant ``C_0`` of the start; 0 for a point, which is ``C_0``-LSI for every ``C_0 > 0``. It
-            is used if ``learning_steps`` is finite.
+        start_constant: The constant ``C_0`` of the start; 0 for a point, which is ``C_0``-LSI for every ``C_0 > 0``.
+            The constant is only used if ``learning_steps`` is finite.
 
     Raises:
         ParameterError: The number of steps is finite, but above 10^7.
@@ -130,8 +131,8 @@ def initial_log_epsilon(
 ) -> float:
     """Return the logarithm of epsilon before unlearning, from `initial_curve`; epsilon may exceed every double.
 
-    The value is ``log(A + 2 sqrt(A log(1 / delta)))`` if the bound is ``A alpha``: the smallest value of Proposition
-    M.2 over the orders. Arguments and errors are those of `curve`, for a start at a point.
+    If the bound is ``A alpha``, the smallest epsilon that Proposition M.2 gives at any order is ``A + 2 sqrt(A log(1 /
+    delta))``. Arguments and errors are those of `curve`, for a start at a point.
     """
     require_probability(delta=delta)
     curve_of_order = initial_curve(

@@ -20,15 +20,15 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
     """Return the bound of Section 3.3 if both learning and retraining stop after ``T`` steps.
 
     The bound is ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``, from two
-    applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. Each factor multiplies every
-    term that it multiplies in either direction of the divergence. Therefore, the bound is two-sided if ``eps_T`` and
-    ``d`` are.
+    applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. Each factor is applied to every
+    term that it multiplies in at least one of the two directions of the divergence. Therefore, the bound is two-sided
+    if ``eps_T`` and ``d`` are.
 
     Args:
         remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary one, whatever
             the data are.
         unlearned: ``d``, the divergence between the unlearned model of a learner that had converged and the stationary
-            distribution on the data without the records (Theorem 3.2).
+            distribution on the data without the removed records (Theorem 3.2).
     """
 
     def log_divergence(alpha: Array) -> Array:
@@ -67,7 +67,7 @@ def remaining_curve(problem: Problem, *, sigma: float, learning_steps: int, dist
 def gibbs_divergence(*, loss_range: float, n: int, sigma: float = 1.0) -> float:
     """Return Proposition E.1's bound on the divergence of two data sets' Gibbs distributions, ``2 F / (sigma^2 n)``.
 
-    It holds at any order.
+    The bound holds at any order.
 
     The Gibbs distributions are proportional to ``exp(-f_D / sigma^2)``; the proposition has ``sigma = 1``. A
     discretised run has another stationary distribution, so the bound is no guarantee for it.
@@ -110,8 +110,8 @@ def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
 def exact_stationary_divergence(*, alpha: float, loss_range: float, step_size: float) -> float:
     """Return the larger divergence of the stationary distributions of noisy gradient steps.
 
-    The losses are those of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1, and the distribution is that after
-    ``2^14`` steps.
+    The losses are those of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1. Each stationary distribution is
+    computed as the distribution after ``2^14`` steps.
 
     Args:
         alpha: The Rényi order, above 1.
@@ -135,7 +135,7 @@ def _log_stationary(amplitude: float, step_size: float) -> npt.NDArray[np.float6
 
 
 def _two_sided(alpha: float, log_first: npt.NDArray[np.float64], log_second: npt.NDArray[np.float64]) -> float:
-    """Return the larger divergence of two distributions on one grid, given by logarithms up to a constant."""
+    """Return the larger divergence of two distributions on one grid, given by log densities up to a constant."""
     first, second = (logs - np.logaddexp.reduce(logs) for logs in (log_first, log_second))
     return max(
         float(np.logaddexp.reduce(alpha * p + (1 - alpha) * q)) / (alpha - 1)

@@ -30,7 +30,7 @@ _SMALL_SIGMA = 0.5
 
 @sweep("k = {steps}")
 def two_points_over_bound(*, steps: int, published_code: bool = False) -> float:
-    """Return the exact divergence of quadratic losses from two points ``Z`` apart, divided by the bound, at order 2."""
+    """Return the exact divergence of order 2 from two points ``Z`` apart on quadratic losses, divided by the bound."""
     problem, _ = small(1)
     kept, noise = 1 - problem.step_size * problem.strong_convexity, 2 * problem.step_size * _SMALL_SIGMA**2
     apart, variance = 1.0, 0.0
@@ -89,7 +89,7 @@ def place_over_averaged(
 def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "epsilon"] = "mu") -> Quantity:
     """Return our ``mu`` or epsilon divided by the paper's at the worst position, for numbers of epochs.
 
-    The number 0 means one step.
+    0 epochs mean one step.
     """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = max(1, round(epochs * cycle.batches))
@@ -105,7 +105,10 @@ def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "eps
 
 @sweep("K = {steps}")
 def full_batch_over_langevin(*, steps: int) -> float:
-    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev), both converted as published."""
+    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev).
+
+    Both divergences are converted as published.
+    """
     problem, cycle = problem_of(N), cycle_of(N)
     theirs = known_curve(problem, cycle, sigma=SIGMA, epochs=math.inf, steps=steps)
     before = lsi.curve(problem, Schedule(SIGMA, 1, (steps,)))
@@ -116,7 +119,7 @@ def full_batch_over_langevin(*, steps: int) -> float:
 def noisy_cgd_over_ours(*, batches: int, epochs: int) -> float:
     """Return NoisyCGD's published ``(s/tau) sqrt(1 + B)`` divided by our value.
 
-    Both are at the last position, without unlearning.
+    Both values are at the last position, without unlearning.
     """
     problem, cycle = small(batches)
     ours = pooled(problem, cycle, sigma=_SMALL_SIGMA, epochs=epochs, steps=0)
@@ -152,9 +155,10 @@ def ours_over_theirs_sequential(*, batch_size: int, epochs: int, requests: int) 
 
 @sweep("l = {batches}")
 def epoch_contractions(*, batches: int, epochs: int) -> list[Quantity]:
-    """Return the factor by which an epoch shrinks a distance divided by ``c^l``, on quadratic losses, unequal batches.
+    """Return the factor by which an epoch with unequal batches shrinks a distance, divided by ``c^l``.
 
-    The chain of epochs from one start is compared with that from another; the means are computed step by step.
+    The losses are quadratic. The chain of epochs from one start is compared with that from another; the means are
+    computed step by step.
     """
     problem, _ = small(batches)
     centres = [math.cos(3 * each) for each in range(batches)]

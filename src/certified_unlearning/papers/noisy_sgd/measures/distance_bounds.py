@@ -47,7 +47,7 @@ def convex_distances(*, batch_size: int, epochs: Number) -> float:
 def changes_by_batch_size(
     *, batch_size: list[int], epochs: Number, unlearning_epochs: int, convex: bool = False, ball: bool = False
 ) -> list[Quantity]:
-    """Return the change of the logarithm of ``mu`` at the worst position from one batch size to the next."""
+    """Return how much the logarithm of ``mu`` at the worst position changes between each batch size and the next."""
     values = []
     for size in batch_size:
         problem, cycle = problem_of(size, convex=convex), cycle_of(size)
@@ -77,9 +77,9 @@ def changes_by_position(
 
 @sweep("b = {batch_size}")
 def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float, dimension: int) -> float:
-    """Return the gradients of ``requests`` requests of one record, divided by Descent-to-Delete's.
+    """Return the gradients of ``requests`` requests of one record, divided by those of Descent-to-Delete.
 
-    Descent-to-Delete is that without secret state.
+    The variant of Descent-to-Delete is that without secret state.
     """
     full = problem_of(N)
     rate = descent_step_size(strong_convexity=full.strong_convexity, smoothness=full.smoothness)
@@ -92,7 +92,7 @@ def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float
 
 @sweep("b = {batch_size}, K = {epochs}")
 def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
-    """Return the distance before the last of equal requests, divided by ``Z / (1 - c^k)``."""
+    """Return the distance before the last of several equal requests, divided by ``Z / (1 - c^k)``."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = epochs * cycle.batches
     distances = sequential_distances(problem, cycle, steps=[steps] * (requests - 1))
@@ -103,7 +103,7 @@ def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
 
 @sweep("S = {records}")
 def group_over_one(*, batch_size: int, records: int) -> float:
-    """Return the distance for ``records`` records of one batch, divided by their number and by that for one record."""
+    """Return the distance for ``records`` records of one batch, divided by that for one record and by ``records``."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     one = learned_distance(problem, cycle, epochs=math.inf)
     return learned_distance(problem, cycle, epochs=math.inf, records=records) / (records * one)

@@ -108,7 +108,7 @@ def averaged_curve(
     steps: int,
     radius: float | None = None,
 ) -> RenyiCurve:
-    """Return the bounds for a record whose batch is drawn at random, each with the same probability.
+    """Return the bounds for a record whose batch is drawn at random, all batches with the same probability.
 
     The bound is ``1/(alpha - 1) log( (1/l) sum_p exp( (alpha - 1) eps_p(alpha) ) )``: `mixed_curve` of the bounds of
     all positions.
@@ -137,12 +137,13 @@ def averaged_curve(
 
 
 def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
-    """Return the bounds for a uniform mixture of several pairs of distributions that are ``mu``-Gaussian private.
+    """Return the bounds for a uniform mixture of pairs of distributions, each Gaussian private with its own ``mu``.
 
     The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For pairs
-    of the drawn index and its outcome, ``exp((alpha - 1) D_alpha)`` equals the mean of the values of ``P_j`` and
-    ``Q_j``. Hiding the drawn index is post-processing. The bound therefore holds with and without publishing the order
-    of the records. It does *not* hold for a person whose place is already known: see `known_curve`.
+    of the drawn index and its outcome, ``exp((alpha - 1) D_alpha)`` equals the mean, over ``j``, of this value for
+    ``P_j`` and ``Q_j``. Hiding the drawn index is post-processing. The bound therefore holds with and without
+    publishing the order of the records. It does *not* hold for a person whose place is already known: see
+    `known_curve`.
 
     Args:
         log_mus: The logarithms of the ``mu``, at least one.

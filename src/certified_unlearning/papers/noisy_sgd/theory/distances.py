@@ -17,12 +17,12 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
     Args:
         problem: The constants of a *batch*: ``n`` is ``b``. Other adjacencies have their own sensitivity.
         cycle: The batches.
-        records: The number ``S`` of records; a number above ``b`` counts as if all were in the batch, which is an upper
-            bound.
+        records: The number ``S`` of records; a number above ``b`` counts as if all ``S`` were in the batch, which gives
+            an upper bound.
 
     Raises:
         ParameterError: ``n`` is not the batch size.
-        AssumptionError: The adjacency is ``remove``, which leaves no empty place.
+        AssumptionError: The adjacency is ``remove``, with which records do not keep their places.
     """
     require_count(least=1, records=records)
     if problem.n != cycle.batch_size:
@@ -41,15 +41,15 @@ def learned_distance(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return ``Z``, the largest distance of learning on two data sets at its end.
+    """Return ``Z``, the largest distance between learning on two data sets, at the end of learning.
 
     The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, ``min(T s, 2 R)`` for ``c =
-    1``. It is derived here. Let both processes have the same noise. If the two batches agree, a step contracts the
-    distance by ``c``. If they differ, once per epoch, in step ``p``, the step also adds at most ``s``. The last
-    addition is contracted ``l - p`` times, each earlier one ``l`` more times per epoch, and the geometric sum is ``Z``.
-    Projection never increases the distance of two points, and keeps them within ``2 R``. The coupling holds almost
-    surely, which gives ``W_infinity``. Quadratic losses of curvature ``m`` whose gradients differ by ``2 M`` in one
-    direction reach the bound.
+    1``. This formula is derived here. Let both processes have the same noise. If the two batches agree, a step
+    contracts the distance by ``c``. If they differ, once per epoch, in step ``p``, the step also adds at most ``s``.
+    The last addition is contracted ``l - p`` times, each earlier one ``l`` more times per epoch, and the sum of this
+    geometric series is ``Z``. Projection never increases the distance of two points, and keeps them within ``2 R``. The
+    coupling holds almost surely, which gives ``W_infinity``. Quadratic losses of curvature ``m`` whose gradients differ
+    by ``2 M`` in one direction reach the bound.
 
     Args:
         problem: The constants of a batch.
@@ -95,8 +95,8 @@ def sequential_distances(
     The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. The steps of
     request ``s``, on the same data, contract the distance to the process without all records removed so far. The next
     record is one more difference, and the triangle inequality of ``W_infinity`` adds its ``Z``. For equal ``k_s``, the
-    distance tends to ``Z / (1 - c^k)``. ``Z`` is that of the worst position. If ``epochs`` is finite, ``Z`` is that of
-    ``epochs`` and all steps so far, in whole epochs.
+    distance tends to ``Z / (1 - c^k)``. ``Z`` is the distance of the worst position. If ``epochs`` is finite, ``Z`` is
+    the distance after ``epochs`` and all steps so far, in whole epochs.
 
     Args:
         problem: The constants of a batch.

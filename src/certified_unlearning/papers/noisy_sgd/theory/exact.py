@@ -33,12 +33,12 @@ def pooled(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return our ``mu`` of the same runs, by pooled shifted interpolation (`accounting.cyclic`) with learning's noise.
+    """Return our ``mu`` of the same runs by pooled shifted interpolation (`accounting.cyclic`), with learning's noise.
 
     Without the noise of learning, all differences would arrive at the end of learning as `learned_distance`, and the
     value would be `hidden_mu`. More noise allows more shifts and never makes a pooled value larger, so our value never
-    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` after some epoch; the end and
-    powers of two before it are tried.
+    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` at any epoch. The starts that are
+    tried leave 0, 1, 2, 4, 8, ... epochs of learning.
 
     Args:
         problem: The constants of a batch.
@@ -93,7 +93,7 @@ def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
     """Return the smallest epsilon, rounded up, for one of several Gaussian pairs that is drawn uniformly.
 
     The mean of their deltas is the delta for pairs of the drawn index and its outcome. The epsilon is therefore exact
-    if the deltas are, and the order may be published.
+    if the deltas are, and the order of the records may be published.
 
     Args:
         mus: The ``mu`` of the pairs, at least one.
@@ -133,7 +133,7 @@ def quadratic_mus(
 
     The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``. The two data sets differ in
     one record, whose gradient points in the opposite direction. Both distributions are Gaussians with the same
-    variance; the gap of their means and the variance are computed step by step. No sum of the bounds is used.
+    variance; the gap of their means and the variance are computed step by step. The sums in the bounds are not used.
 
     Args:
         problem: The constants of a batch; ``smoothness`` is not used.

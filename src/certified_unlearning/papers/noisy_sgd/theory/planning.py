@@ -1,4 +1,4 @@
-"""The fewest unlearning steps and epochs by these bounds."""
+"""The fewest unlearning steps and epochs by the bounds on noisy SGD."""
 
 import math
 from collections.abc import Callable
@@ -15,14 +15,14 @@ def least_count(epsilon_after: Callable[[int], float], epsilon: float) -> int:
     """Return the smallest number, at least 1, at which a decreasing epsilon is at most the target.
 
     Args:
-        epsilon_after: The epsilon after a number of steps or epochs.
+        epsilon_after: A function from a number of steps or epochs to the epsilon after them.
         epsilon: The target epsilon.
     """
     return least_whole(1.0, lambda count: epsilon_after(count) <= epsilon, minimum=1)
 
 
 def times(curve: RenyiCurve, factor: float) -> RenyiCurve:
-    """Return a curve with all its divergences multiplied."""
+    """Return a curve with all its divergences multiplied by ``factor``."""
     return RenyiCurve(lambda alpha: curve.log_divergence(alpha) + math.log(factor))
 
 
@@ -37,7 +37,7 @@ def sequential_epochs(
     factor: float = CODE_FACTOR,
     conversion: Conversion = "paper",
 ) -> list[int]:
-    """Return the fewest epochs of one request after another.
+    """Return the fewest epochs for each of several requests, one after another.
 
     The distances are those of `sequential_distances` at stationarity.
 

@@ -38,19 +38,22 @@ def dynamics_curve(*, figure: Literal[1, 2], bound: str, curve: Curve, steps: St
 
 @sweep("alpha = {alpha:g}", then=changes_in_units_of_first)
 def changes_of_dynamics_by_order(*, bound: str, alpha: float, steps: Steps) -> float:
-    """Return the change of a bound of Fig. 1 divided by its order, from order to order, in units of the first value."""
+    """Return how much a bound of Fig. 1, divided by its order, changes between each order and the next.
+
+    The unit is the first value.
+    """
     return _in_figure(1, 1.0, bound, steps, alpha) / alpha
 
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def changes_of_dynamics_by_curvature(*, strong_convexity: float, steps: Steps) -> float:
-    """Return the change of Corollary 1 in Fig. 1 from one strong convexity to the next."""
+    """Return how much Corollary 1 in Fig. 1 changes between each strong convexity and the next."""
     return _in_figure(1, strong_convexity, "corollary-1", steps, 10.0)
 
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float:
-    """Return the change, with strong convexity, of the first step at which Corollary 1 reaches a share of its limit."""
+    """Return how the first step at which Corollary 1 reaches a share of its limit changes with strong convexity."""
     problem = figure_1(strong_convexity)
     target = share * bounded("corollary-1", problem, steps=math.inf)
     return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)
@@ -58,7 +61,7 @@ def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float
 
 @sweep("K = {steps}")
 def quotients_of_increments(*, bound: str, steps: int) -> float:
-    """Return the increment of a bound of Fig. 1 in a step, divided by that in the step before."""
+    """Return the increment of a bound of Fig. 1 in a step, divided by the increment in the preceding step."""
     problem = figure_1(1.0)
 
     def added(count: int) -> float:
@@ -81,7 +84,7 @@ def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha:
 
 @measure
 def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, alpha: list[float]) -> list[Quantity]:
-    """Return the change, with the order, of the first number of steps after which a bound is below composition."""
+    """Return how the first number of steps after which a bound is below composition changes with the order."""
     return changes(first_steps_below_composition(bound=bound, strong_convexity=strong_convexity, alpha=alpha))
 
 
@@ -89,7 +92,10 @@ def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, a
 def exact_over_dynamics_bound(
     *, bound: str, strong_convexity: float, steps: Steps, start: Literal["point", "gaussian"] = "point"
 ) -> float:
-    """Return the exact divergence on quadratic losses divided by a bound, from a point or Corollary 1's Gaussian."""
+    """Return the exact divergence on quadratic losses divided by a bound.
+
+    The start is a point or Corollary 1's Gaussian.
+    """
     problem = figure_2() if bound in ("corollary-2", "theorem-3") else figure_1(strong_convexity)
     variance = 2 * SIGMA**2 / strong_convexity if start == "gaussian" else 0.0
     return exact(problem, steps=steps, start_variance=variance) / bounded(bound, problem, steps=steps)
@@ -97,7 +103,10 @@ def exact_over_dynamics_bound(
 
 @sweep("alpha = {alpha:g}")
 def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) -> list[Quantity]:
-    """Return the divergence on a logistic loss divided by a bound, by quadrature, from Corollary 1's Gaussian."""
+    """Return the divergence on a logistic loss divided by a bound.
+
+    The divergence is computed by quadrature, and the start is Corollary 1's Gaussian.
+    """
     start_variance = 2 * LOGISTIC_SIGMA**2 / LOGISTIC.strong_convexity
     divergences = logistic_divergences(alpha, steps, start_variance=start_variance)
     return [

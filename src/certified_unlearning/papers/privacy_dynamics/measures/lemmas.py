@@ -40,7 +40,10 @@ def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return Lemma 2's bound on the rate divided by that with ``gamma = 1 / 2``, for these two diffusions."""
+    """Return Lemma 2's bound on the rate divided by that with ``gamma = 1 / 2``.
+
+    The diffusions are those of `lemma_2_excess`.
+    """
 
     def bound(balance: float, information: float) -> float:
         return 1 / balance - (1 - balance) * information
@@ -56,7 +59,8 @@ def lemma_2_bound_less_half(*, gamma: float) -> float:
     The unit is Theorem 1's rate.
 
     The diffusions are Langevin diffusions on quadratic losses, whose stationary distributions are ``N(mean, sigma^2 /
-    lambda)`` with means ``S_v / lambda`` apart. ``sigma^2 alpha I / E`` is then 4 units, and the rate itself is 0.
+    lambda)`` with means ``S_v / lambda`` apart. ``sigma^2 alpha I / E`` is then 4 units, and the growth rate itself is
+    0.
     """
 
     def bound(balance: float) -> float:
@@ -67,7 +71,7 @@ def lemma_2_bound_less_half(*, gamma: float) -> float:
 
 @sweep("k = {steps}, {share:g} of a step")
 def field_difference_over_lemma_4(*, steps: int, share: float) -> float:
-    """Return the distance of the vector fields of coupled diffusions, divided by Lemma 4's bound, by quadrature."""
+    """Return the distance of the vector fields of coupled diffusions, by quadrature, divided by Lemma 4's bound."""
     return field_difference(steps=steps, share=share)
 
 
@@ -79,9 +83,10 @@ def lsi_quotients(*, map_name: MapName, noise_variance: float, function: Functio
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def dynamics_rate_excess(*, gamma: float, time: float, start_variance: float, share_of_lsi_constant: float) -> float:
-    """Return this excess with Lemma 3 for the information (Eq. 13), and a share of the log-Sobolev constant for ``c``.
+    """Return the growth rate minus Lemma 2's bound with Lemma 3 for the information (Eq. 13).
 
-    A ``c``-LSI distribution satisfies the inequality with every smaller constant.
+    The diffusions and the unit are those of `lemma_2_excess`, and ``c`` is a share of the best log-Sobolev constant. A
+    ``c``-LSI distribution satisfies the inequality with every smaller constant.
     """
     rate, information = _diffusions(time, start_variance)
     # In this case, Lemma 3 is an equality.

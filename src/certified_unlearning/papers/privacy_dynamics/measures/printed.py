@@ -1,4 +1,4 @@
-"""Measures of formulas whose printed form cannot be meant: each is computed as printed and as meant."""
+"""Measures of formulas whose printed form cannot be meant: each formula is computed as printed and as meant."""
 
 import math
 
@@ -21,7 +21,7 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant divided by Theorem 2, which has one half, in Fig. 1."""
+    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half, in Fig. 1."""
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
     return float(curve(np.array([10.0]))[0]) / bounded("theorem-2", problem, steps=steps)
@@ -29,17 +29,17 @@ def gamma_over_half(*, gamma: float, steps: Steps) -> float:
 
 @sweep("to alpha = {alpha:g}")
 def printed_characteristic(*, alpha: float, time: float) -> float:
-    """Return the order from which a characteristic comes by Eqs. 62 to 66 as printed, a time before it is ``alpha``."""
+    """Return the order of a characteristic by Eqs. 62 to 66 as printed, ``time`` before the order is ``alpha``."""
     rate = figure_1(1.0).strong_convexity / 2
     return float(1 + (alpha - 1) ** (-rate * time))
 
 
 @measure
 def gibbs_rate(*, sign: int) -> Quantity:
-    """Return the rate of change, by Eq. 9 and divided by the density, of a distribution that the diffusion preserves.
+    """Return how fast, by Eq. 9, the density of the Gibbs distribution changes, divided by the density.
 
-    The point is the minimiser of ``theta^2 / 2``, and the field ``V`` is the gradient times ``sign``. At this point,
-    ``(p V)' = p V'`` and ``sigma^2 p'' = -p``.
+    The diffusion should preserve this distribution. The point is the minimiser of ``theta^2 / 2``, and the field ``V``
+    is the gradient times ``sign``. At this point, ``(p V)' = p V'`` and ``sigma^2 p'' = -p``.
     """
     return Quantity(sign - 1.0, f"V = {sign:+d} times the gradient")
 
@@ -55,7 +55,7 @@ def printed_start_over_lemma_5(*, strong_convexity: float) -> float:
 
 @sweep("K = {steps}")
 def printed_unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
-    """Return the noise term of Lemma 6's unrolled recursion as printed, divided by that of the lemma."""
+    """Return the noise term of Lemma 6's unrolled recursion as printed, divided by the noise term of the lemma."""
     problem = figure_2()
     kept = 1 - problem.step_size * problem.strong_convexity
     unrolled = 2 * problem.smoothness * dimension * SIGMA**2
@@ -71,9 +71,10 @@ def unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
 
 @sweep("K = {steps}")
 def inline_objective_variance(*, steps: int) -> float:
-    """Return the variance under Section 4's inline objective, without the half, divided by that of its powers.
+    """Return the variance under Section 4's inline objective, divided by the variance by Section 4's powers.
 
-    The sum of squared distances divided by n has the curvature 2, and gives powers of ``1 - 2 eta``.
+    The objective, the sum of squared distances divided by n, lacks the factor 1 / 2. It has the curvature 2, and gives
+    powers of ``1 - 2 eta``, whereas Section 4 prints powers of ``1 - eta``.
     """
     step_size = figure_2().step_size
 
@@ -84,5 +85,5 @@ def inline_objective_variance(*, steps: int) -> float:
 
 
 def _noise_term(dimension: int) -> float:
-    """Return Lemma 6's bound after so many steps that the start no longer matters."""
+    """Return the noise term of Lemma 6: its bound after so many steps that the start no longer matters."""
     return lemma_6(figure_2(), sigma=SIGMA, steps=1e9, dimension=dimension, lipschitz=1.0)

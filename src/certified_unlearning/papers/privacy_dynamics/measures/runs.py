@@ -1,7 +1,7 @@
 """Measures of the experiment `measured`: runs on two neighbouring data sets, compared with bounds.
 
-All intervals of a table hold together with the probability of its sweep; by default, one in a million seeds fails.
-Therefore, no claim has to share out a probability itself.
+All intervals of a table hold together, except with the sweep's probability of false alarms, by default one in a
+million. Therefore, no claim has to share out a probability itself.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @measure
 def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the distance of the exact divergence outside the confidence interval of the runs; below 0 if inside."""
+    """Return how far the exact divergence is outside the runs' confidence interval; below 0 if it is inside."""
     return [
         Quantity(max(row["low"] - row["exact"], row["exact"] - row["high"]), _name(row)) for row in _sampled(evidence)
     ]
@@ -43,7 +43,7 @@ def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -
 
 @measure
 def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return Theorem 3 for the strong convexity of the runs, minus the upper end of their confidence interval."""
+    """Return Theorem 3 for the strong convexity of the runs, minus the upper end of the runs' confidence interval."""
     found = []
     for row in _sampled(evidence):
         curve = lower_bound(_problem(row), sigma=row["sigma"], steps=row["steps"])
@@ -53,7 +53,7 @@ def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quan
 
 @measure
 def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the change of the measured share of composition, from the middle number of steps to the last.
+    """Return how much the measured divergence over composition changes from the middle number of steps to the last.
 
     Below 0, the divergence grows more slowly than composition.
 

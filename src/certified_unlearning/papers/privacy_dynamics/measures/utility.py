@@ -1,4 +1,4 @@
-"""Measures of the excess risk: Lemma 6, Theorem 4, the lower bound to compare it with, and Table 1."""
+"""Measures of the excess risk: Lemma 6, Theorem 4, the lower bound of Theorem 5, and Table 1."""
 
 import math
 from typing import Literal
@@ -74,9 +74,10 @@ def steps_by_condition_number(*, smoothness: float) -> float:
 
 @sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
-    """Return the change of Theorem 4's risk divided by ``log(1 / delta)`` and Theorem 5's, with lambda, beta and n.
+    """Return how Theorem 4's risk, divided by ``log(1 / delta)`` and Theorem 5's bound, changes with the constants.
 
-    The unit is the first value. Of these constants, Theorem 5's lower bound, ``d / (n epsilon)^2``, depends only on n.
+    The constants are lambda, beta and n, and the unit is the first value. Of these constants, Theorem 5's lower bound,
+    ``d / (n epsilon)^2``, depends only on n.
     """
     recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
     return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
@@ -84,7 +85,7 @@ def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) 
 
 @measure
 def projected_risk_over_lemma_6(*, sigma: float, minimiser: float, steps: list[int]) -> list[Quantity]:
-    """Return the excess risk on squared distances divided by Lemma 6, by quadrature.
+    """Return the excess risk on squared distances, computed by quadrature, divided by Lemma 6's bound.
 
     Steps and records are in the interval from -1 to 1, so gradients are at most 2. The step size is the largest that
     the lemma allows.
@@ -120,7 +121,10 @@ def utility_gain_over_sgd(*, n: int) -> float:
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n, in units of the first."""
+    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n.
+
+    The unit is the first value.
+    """
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
     return gain / (n if order == "n" else n / math.log(n))

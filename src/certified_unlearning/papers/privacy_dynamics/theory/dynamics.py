@@ -52,7 +52,7 @@ def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCu
 def composition(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
     """Return the baseline: every step is a Gaussian mechanism, and all steps are published.
 
-    It needs no convexity and allows any step size.
+    The bound needs no convexity and allows any step size.
 
     The bound is ``alpha (S_g / (n sigma))^2 eta K / 4``, by the moments accountant of Appendix E and by Theorem 1.
 
@@ -78,7 +78,7 @@ def theorem_2(
     lsi_constant: float | None = None,
     gamma: float = 0.5,
 ) -> RenyiCurve:
-    """Return Theorem 2 with the balancing constant of Eq. 68, which is damped at the rate of a log-Sobolev constant.
+    """Return Theorem 2, damped at the rate of a log-Sobolev constant, with the balancing constant of Eq. 68.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(1 - gamma) r eta K)) / (4 gamma (1 - gamma) r)`` with ``r = 2
     sigma^2 c``. ``gamma = 1/2`` is Theorem 2 as printed; ``gamma = 1`` is composition.
@@ -145,7 +145,9 @@ def theorem_2_from(
 
 
 def best_gamma(problem: Problem, *, steps: float) -> float:
-    """Return the ``gamma`` that minimises Theorem 2 with Lemma 5's constant; it is 1 up to ``lambda eta K = 2``.
+    """Return the ``gamma`` that minimises Theorem 2 with Lemma 5's constant.
+
+    This ``gamma`` is 1 up to ``lambda eta K = 2``.
 
     Raises:
         AssumptionError: Lemma 5's conditions do not hold.
@@ -171,7 +173,8 @@ def corollary_1(problem: Problem, *, sigma: float, steps: float, records: int = 
     """Return Corollary 1, the paper's main result: Theorem 2 with Lemma 5's constant, from any start.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K / 2)) / lambda``. The paper's start is Gaussian. A
-    point also keeps Lemma 5's constant, and a mixture of starts diverges by at most as much as the worst of them.
+    point also keeps Lemma 5's constant, and a mixture of starts diverges by at most as much as the worst of these
+    starts.
 
     Args:
         problem: The constants of the problem.
@@ -233,8 +236,8 @@ def sharp_lsi(problem: Problem, *, sigma: float, steps: float, records: int = 1)
 def time_optimal(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
     """Return Theorem 2 with the best ``gamma`` and the tracked constant at every moment.
 
-    From a point, the bound integrates to `exact_quadratic`, so no bound for all these losses is lower; it holds from
-    any start. Arguments and errors are those of `corollary_1`.
+    From a point, the bound integrates to `exact_quadratic`, so no bound for all these losses is lower. The bound holds
+    from any start. Arguments and errors are those of `corollary_1`.
     """
     lemma_5_rate(problem)
     return exact_quadratic(problem, sigma=sigma, steps=steps, records=records)
@@ -248,7 +251,7 @@ class Bound:
         curve: The function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
         source: ``paper`` if the paper states the bound; ``derived`` if it follows from the paper's lemmas but is no
             claim of the paper; ``exact`` if it is the divergence itself, for quadratic losses.
-        is_guarantee: Whether no admissible loss diverges by more; `corollary_2` admits only squared distances.
+        is_guarantee: Whether no admissible loss has a larger divergence; `corollary_2` admits only squared distances.
     """
 
     curve: Callable[..., RenyiCurve]

@@ -2,7 +2,7 @@
 
 Source: Lemmas 5, 8, 9 and Appendix E of Chourasia, Ye, Shokri (NeurIPS 2021), with Appendix E for any Hessian. Every
 upper bound in `dynamics` is tested against the exact divergences. Theorem 3, the paper's lower bound, simplifies the
-first of them. The notation is that of `dynamics`.
+first of these, `exact_quadratic`. The notation is that of `dynamics`.
 """
 
 import math
@@ -61,8 +61,8 @@ def exact_hessian(
 
     Args:
         curvatures: The eigenvalues of ``H``, shape ``(d,)``.
-        gradient_gap: ``grad f_D - grad f_D'`` in the basis of the eigenvectors of ``H``, shape ``(d,)``, for means and
-            not for sums.
+        gradient_gap: ``grad f_D - grad f_D'`` in the basis of the eigenvectors of ``H``, shape ``(d,)``, for means of
+            gradients and not for sums.
         step_size: The step size ``eta``.
         sigma: The noise scale.
         steps: The number ``K`` of steps; may be infinite.
@@ -122,8 +122,8 @@ def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 
 def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -> float:
     """Return ``1 / c`` after some steps; each step multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
 
-    If it is at most ``2 sigma^2 / lambda`` at the start, it stays so (Lemma 5). For `exact_quadratic`, it is the
-    variance.
+    If ``1 / c`` is at most ``2 sigma^2 / lambda`` at the start, it stays so (Lemma 5). For `exact_quadratic`, ``1 / c``
+    is the variance.
 
     Args:
         problem: The constants of the problem.

@@ -162,7 +162,7 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
     """Return the bound in the proof of Lemma 6 before it is simplified (derived, not the paper's claim).
 
     The bound is ``(beta / 2) rho^K E|theta_0 - theta*|^2 + (beta d sigma^2 / lambda) (1 - rho^K)`` with ``rho = 1 - eta
-    lambda``. It is Eq. 81 unrolled, if the minimiser is in the relative interior of the set.
+    lambda``. The bound is Eq. 81 unrolled, and holds if the minimiser is in the relative interior of the set.
 
     Args:
         problem: The constants of the problem.

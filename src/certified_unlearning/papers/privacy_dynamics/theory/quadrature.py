@@ -2,7 +2,8 @@
 
 The module has three cases: the logistic loss with a regulariser, for divergences on non-quadratic losses; squared
 distances with a projection, for the excess risk; and two logistic records of different slopes, for the fields of Lemma
-4. The grid is so fine compared with the noise that the first two cases agree with twice as many nodes to nine digits.
+4. The grid is so fine compared with the noise that doubling the number of nodes keeps nine digits of the first two
+cases.
 """
 
 import math
@@ -59,7 +60,7 @@ def projected_risks(
     nodes, weights = np.polynomial.legendre.leggauss(400)
     points, weights = np.concatenate([[-radius, radius], radius * nodes]), np.concatenate([[1, 1], radius * weights])
     moved = points - step_size * (points - minimiser)
-    # Each column is the distribution of a step from a point: both atoms, then the density at the nodes.
+    # Each column is the distribution after a step from a point: both atoms, then the density at the nodes.
     kernel = np.stack([_projected(mean, 2 * step_size * sigma**2, radius, points[2:]) for mean in moved], axis=1)
     law = _projected(0.0, 2 * sigma**2, radius, points[2:])
     risks = {}
@@ -72,9 +73,9 @@ def projected_risks(
 def field_difference(*, steps: int, share: float) -> float:
     """Return the largest distance of Lemma 1's two vector fields within a step, divided by Lemma 4's ``S_g / n``.
 
-    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records, ``x = 1`` and one that is 2 or -1, so that
-    the gradients' difference depends on ``theta``. The largest difference on the grid is ``S_g``, about 2.09. The step
-    size is 0.2, ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
+    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records. One record is ``x = 1``, and the other one
+    is 2 or -1, so that the gradients' difference depends on ``theta``. The largest difference on the grid is ``S_g``,
+    about 2.09. The step size is 0.2, ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
 
     Args:
         steps: The number ``k`` of whole steps before, at least 0.
@@ -97,8 +98,8 @@ def field_difference(*, steps: int, share: float) -> float:
             law = law @ kernel(sign, step_size)
         within = law[:, np.newaxis] * kernel(sign, share * step_size)
         expectations.append((half @ within) / within.sum(axis=0))
-    # V is the mean of `half` given the position of one diffusion, and V' that of its negative given the position of the
-    # other.
+    # V is the mean of `half` given the position of one diffusion, and V' is the mean of -`half` given the position of
+    # the other diffusion.
     furthest = np.abs(expectations[0] + expectations[1]).max()
     return float(furthest / (2 * np.abs(half).max()))
 
