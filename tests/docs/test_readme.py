@@ -214,7 +214,7 @@ def test_the_page_of_papers_counts_the_causes(pages: dict[str, str]) -> None:
         parts = re.split(r"\. (?=\d+ contradicted)", lines[name])
         assert [
             (*map(int, re.match(r"(\d+) contradict.*? with (\d+) causes?", part).groups()),  # type: ignore[union-attr]
-             [int(each) for each in re.findall(r"; (\d+) have this one", part)])
+             [int(each) for each in re.findall(r"; (\d+) share this cause", part)])
             for part in parts
         ] == expected, name  # fmt: skip
 

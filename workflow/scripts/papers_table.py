@@ -83,7 +83,7 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "right.",
         "",
         *unread(papers),
-        "Several contradictions can have one cause. This is how many causes we see, by all presets, with misprints; a",
+        "One cause can contradict several claims. These are the numbers of causes, by all presets, with misprints; a",
         "contradiction whose cause no other one has counts as one:",
         "",
         *(line for paper in papers if (line := causes_in_words(paper, claims.get(paper.name, ()), every))),
@@ -111,7 +111,7 @@ def unread(papers: Iterable[Paper]) -> list[str]:
     if not lines:
         return []
     return [
-        "**Not read.** The own texts of these were never read. A verdict on one of their theorems is about the theorem",
+        "**Not read.** The texts of these works themselves were never read. A verdict on one of their theorems is about it",
         "as these sources state it:",
         "",
         *lines,
@@ -136,7 +136,7 @@ def causes_in_words(paper: Paper, claims: Sequence[Claim], presets: Collection[B
     for ours in (False, True):
         found = [claim for claim in contradicted if (claim.whose == "ours") == ours]
         groups = sorted(by_cause(found), key=len, reverse=True)
-        several = [f"{len(group)} have this one: {_escaped(_cause(group[0]))}" for group in groups if len(group) > 1]
+        several = [f"{len(group)} share this cause: {_escaped(_cause(group[0]))}" for group in groups if len(group) > 1]
         if found:
             more = "s" * (len(found) > 1)
             what = f"contradicted question{more} of ours" if ours else f"contradiction{more}"
