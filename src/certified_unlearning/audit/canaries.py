@@ -45,7 +45,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Guessing:
-    """How members are drawn and named, and the probability of a number of right guesses.
+    """How members are drawn and named, and the probability of at least a given number of right guesses.
 
     Attributes:
         canaries: Number of canaries in each class from which a fixed number is drawn; a single number if classes do not
@@ -67,7 +67,7 @@ class Guessing:
         return min(self.named, members) + min(self.named_others, others)
 
     def log_p_value(self, right: int) -> float:
-        """Return the logarithm of the probability of at least this many right guesses without any knowledge."""
+        """Return the logarithm of the probability of at least this many right guesses by chance."""
         canaries, members = sum(self.canaries), sum(self.members)
         if len(self.canaries) > 1:
             return log_tail_by_class(canaries=self.canaries, members=self.members, named=self.named, right=right)

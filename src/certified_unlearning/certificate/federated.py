@@ -131,8 +131,8 @@ class FederatedCertificate(ExactOfVersions):
     def recomputed(self) -> dict[str, float]:
         """Return the bound on the probability that the next removal of a client causes a recomputation.
 
-        A certificate cannot show that the state follows its algorithm. `unlearn verify` checks it from the state and
-        the records, round by round.
+        A certificate cannot show that the state was computed by the stated algorithm. `unlearn verify`
+        checks this from the state and the records, round by round.
         """
         bound = query_recompute_probability(queries=self.steps, sigma=self.sigma, bound=self.clip)
         return {"recompute_probability": bound}

@@ -1,4 +1,7 @@
-"""Certificates of single predictions: labels that retraining without any k records would not change.
+"""Certificates of single predictions: labels that retraining would not change.
+
+A label stays the same whichever k records of each batch, or fewer, are removed, added or replaced. Which of these
+changes are covered is a field of the certificate.
 
 A certificate names its evidence, a file in the same folder that contains the parameters, a box for each budget, and the
 inputs. Anybody with this file can recompute every label, every radius and every share (`certificate.evidence`). The

@@ -361,7 +361,7 @@ class Planner:
         return retrained.model_copy(update={"epsilon_target": largest})
 
     def scikit_learn(self, langevin: Sequence[Run]) -> Iterable[Run]:
-        """Plan fits with scikit-learn, as a user would: from zero, which is retraining, and from the old weights."""
+        """Plan the fits that a user would make with scikit-learn: from zero (retraining) and from the old weights."""
         for variant in (FROM_ZERO, WARM_START):
             run = self.noiseless_retraining(langevin)
             method = f"{SCIKIT_LEARN.title}, {variant}"

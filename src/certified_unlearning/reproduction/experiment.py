@@ -140,7 +140,7 @@ class Experiment:
         uses: Experiments of the same paper whose plans are read.
         needs_data: Whether the experiment depends on the preset's data set.
         shown: Whether the rows are shown; otherwise, they are only used for verdicts.
-        tracked: Whether each row of a table becomes a run in MLflow; runs of mechanisms always do.
+        tracked: Whether each row of a table becomes a run in MLflow. Runs of mechanisms are stored there in any case.
         x: Swept column, for DVC's plots.
         y: Columns that DVC's plots show against ``x``, each with a title.
         sources: Place in the paper for certain data sets, if it differs from ``source``.

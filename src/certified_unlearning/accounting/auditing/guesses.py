@@ -1,4 +1,4 @@
-"""How likely a number of right guesses is if the model saw no canaries, as natural logarithms of probabilities.
+"""Natural logarithms of the probability of at least a given number of right guesses by chance.
 
 Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
 canaries. If the model's distribution does not depend on which canaries were drawn, the number of right guesses is

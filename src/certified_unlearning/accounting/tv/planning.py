@@ -100,7 +100,9 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
 
 
 def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
-    """Return the most steps at which noisy SGD recomputes with at most a given probability, or 0.
+    """Return the largest number of steps with which noisy SGD recomputes with at most a given probability.
+
+    The number is 0 if even one step exceeds this probability.
 
     The arguments and errors are those of `plan_noisy_sgd`. ``sigma`` is the standard deviation of the noise.
     """
@@ -119,7 +121,9 @@ def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float,
 def most_quantised_steps(
     *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
 ) -> int:
-    """Return the most steps at which quantised SGD recomputes with at most a given probability, or 0.
+    """Return the largest number of steps with which quantised SGD recomputes with at most a given probability.
+
+    The number is 0 if even one step exceeds this probability.
 
     The arguments and errors are those of `plan_quantised_sgd`. ``resolution`` is the grid's spacing.
     """
@@ -153,7 +157,7 @@ def most_queries(*, sigma: float, bound: float, recompute_probability: float) ->
 
 
 def _most(probability: Callable[[int], float], wanted: float) -> int:
-    """Return the most steps at which the probability of a recomputation is at most a target, if all steps are equal."""
+    """Return the largest number of equal steps with which a recomputation has at most the wanted probability, or 0."""
     once = probability(1)
     if once > wanted:
         return 0

@@ -141,7 +141,7 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
     Args:
         budget: `printed`: ``rho / 2^(h + 1)`` (section 5.6); the noise of the top node then grows as fast as the sum,
             and accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`:
-            ``rho / count``, for trees whose largest size is known, which is the most accurate.
+            ``rho / count``, the most accurate choice, for trees whose largest size is known.
         rho: Largest sum of all shares.
         count: Number of heights, by `heights` of the largest size.
     """

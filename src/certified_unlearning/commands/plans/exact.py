@@ -334,7 +334,10 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
 def _with_published_shape(
     flags: ExactFlags, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
 ) -> tuple[ExactFlags, erm.ConvexProblem | None]:
-    """Return the flags, with a theorem's steps and batches if these are missing, and the convex problem if known."""
+    """Return the flags and the convex problem, if known.
+
+    If steps, batch size and noise are all missing, the flags get the theorem's steps and batch size.
+    """
     noise = flags.quantum if flags.sigma is None else flags.sigma
     if flags.steps is None and flags.batch_size is None and noise is None:
         problem = _problem(flags)

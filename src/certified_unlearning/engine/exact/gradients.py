@@ -28,7 +28,7 @@ class RecordGradients(Protocol):
         """Number of parameters, ``d``."""
 
     def __len__(self) -> int:
-        """Return the number of rows; every id is smaller."""
+        """Return the number of rows. The ids of rows are below this number."""
 
     def sums(self, weights: Tensor, records: Tensor) -> Tensor:
         """Return, for each trial, the sum of the gradients of the given records' losses.

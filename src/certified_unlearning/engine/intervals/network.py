@@ -226,7 +226,10 @@ class Network:
         return sum(math.prod(shape) for shape in self.shapes)
 
     def widest(self, row: Sequence[int]) -> int:
-        """Return the largest number of values in a layer for a record of this shape, including pairs of logits."""
+        """Return the largest number of values in a layer for a record of this shape.
+
+        If the number of pairs of logits is larger, that number is returned.
+        """
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:
             if isinstance(layer, Flatten):

@@ -16,7 +16,7 @@ PREFERRED_RECORDS = 10
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.cost_table` for one kind of synthetic rows and one number of records per request.
+    """Plot rows of `measured.cost_table` for one kind of synthetic rows and one number of records per request.
 
     With a dozen lines, a legend would send the reader's eyes back and forth; therefore, each line is named at its end.
 

@@ -376,7 +376,10 @@ class Descent(NoisySteps):
 
 
 class NewtonRemoval(Unlearning):
-    """One Newton step that reads only the removed records, until all data have to be read."""
+    """Removal by one Newton step per request.
+
+    A request reads only the removed records, unless all data have to be read.
+    """
 
     records_between_reads: int | None = None
 

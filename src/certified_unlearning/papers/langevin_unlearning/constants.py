@@ -23,7 +23,7 @@ class PaperDataset:
         n: The number of training records.
         dimension: The number of features.
         classes: The number of classes.
-        features: The name of the paper's features in the summary of the data; None if no other kind exists.
+        features: The title that the summary of the data must give to the features; None if any features are accepted.
         fitted_eigenvalue: ``lambda_max(X'X / n)`` of the paper's features as Table 2 implies it; it is fitted, not
             measured.
     """

@@ -21,7 +21,7 @@ _LEAST_EPSILON = 0.005
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``minibatches`` (see `minibatches.MINIBATCH_ROWS`).
+    """Plot rows of ``minibatches`` (see `minibatches.MINIBATCH_ROWS`).
 
     The hue shows the analysis, and the dashes show the position of the record's batch.
 

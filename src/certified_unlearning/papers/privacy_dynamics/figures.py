@@ -20,7 +20,7 @@ _MARKERS = "os^Dv"
 
 
 def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``dynamics1`` (see `rows.BOUND_ROWS`).
+    """Plot rows of ``dynamics1`` (see `rows.BOUND_ROWS`).
 
     The hue shows alpha, the marker shows lambda, and the dashes show the bound.
 
@@ -62,7 +62,7 @@ def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def draw_second(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``dynamics2`` (see `rows.BOUND_ROWS`): a panel for each alpha, and a line for each bound.
+    """Plot rows of ``dynamics2`` (see `rows.BOUND_ROWS`): a panel for each alpha, and a line for each bound.
 
     Raises:
         DataError: A row names an unknown bound.

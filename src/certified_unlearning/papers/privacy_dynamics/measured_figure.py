@@ -22,7 +22,7 @@ _NAMES = {
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.measured_table`.
+    """Plot rows of `measured.measured_table`.
 
     Each alpha has a panel, each bound a line, and each sampled value a bar.
 

@@ -230,7 +230,7 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
 
 
 def _other(problem: LinearProblem) -> float:
-    """Return the row that replaces a row of 1: the farthest row, or none."""
+    """Return the row that replaces the first record's row of 1: the farthest row, or 0 if the place stays empty."""
     return -1.0 if problem.relation == "replace-one" else 0.0
 
 
@@ -256,8 +256,8 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
     Args:
         found: The outputs of each side.
-        other: The row that replaces a row of 1.
-        mean: The mean for a row of 1.
+        other: The row that replaces the first record's row, which is 1; 0 if the place stays empty.
+        mean: The mean if the record's row is 1.
         spread: The standard deviation.
     """
     here, there = ((each.numpy() - (1 + other) / 2 * mean) / spread for each in found)

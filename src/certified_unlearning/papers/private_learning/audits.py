@@ -1,10 +1,11 @@
 """Experiment X12: audits of every private mechanism, and of mechanisms with planted faults.
 
 An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
-(Clopper and Pearson). If the bound exceeds the statement, either the statement is false, or the audit is wrong, with a
-probability of at most the stated false-alarm rate. The threshold does not depend on the runs. Selections are enumerated
-instead of sampled. A Gaussian distribution is also compared with the exact one (Kolmogorov and Smirnov), so that a
-``mu`` is known to the last digit.
+(Clopper and Pearson). If the bound exceeds the statement, the statement is false, unless this is a false alarm. If the
+statement is true, a false alarm has at most the stated probability. The threshold does not depend on the runs.
+Selections are enumerated instead of sampled. If an output is Gaussian, its scores are also tested against the exact
+distribution (Kolmogorov and Smirnov). If they pass, the audit also compares the exact ``mu`` of this distribution with
+the statement; if they fail, it reports a fault.
 
 The result of an audit is no upper bound: an audit without a finding proves nothing. If a fault reduces the noise by
 less than the width of the confidence interval, only the recomputed guarantee shows the fault (`checks`). Planners and
@@ -107,7 +108,7 @@ def _exactly(mechanism: str, planted: str, method: Method, stated: float, shown:
 
 
 def checks(epsilon: float) -> list[Audit]:
-    """Return the run-time check `require_met` of plans, with and without planted faults."""
+    """Return audits of plans, with and without planted faults, by the run-time check `require_met`."""
     squared = LinearProblem(n=1000, features=5, row_norm=1.0, loss=SQUARED, radius=1.0)
     logistic = replace(squared, loss=ScalarLoss(name="logistic"))
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}

@@ -18,12 +18,12 @@ _IN_A_ROW = {8: 4, 7: 4, 4: 2}
 
 
 def draw_risk(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `runs.risk.risk_table`, a panel for each part."""
+    """Plot rows of `runs.risk.risk_table`, a panel for each part."""
     return _panels(rows, RISK_PARTS, style, "Excess risk of private linear models")
 
 
 def draw_gradients(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `runs.gradients.gradients_table`, a panel for each part."""
+    """Plot rows of `runs.gradients.gradients_table`, a panel for each part."""
     return _panels(rows, GRADIENT_PARTS, style, "Gradients of private models")
 
 

@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.figures.wording import title_of
 
 
 def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `runs.groups.groups_table`: a row of panels for each data set and epsilon.
+    """Plot rows of `runs.groups.groups_table`: a row of panels for each data set and epsilon.
 
     Raises:
         DataError: A row names an unknown system.

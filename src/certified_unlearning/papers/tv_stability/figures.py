@@ -19,7 +19,7 @@ _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 
 def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `deletions.deletions_table`: three panels for each data set (`PANELS`), with each system's frontier.
+    """Plot rows of `deletions.deletions_table`: three panels for each data set (`PANELS`), with each system's frontier.
 
     Raises:
         DataError: A row names an unknown system.
@@ -63,7 +63,7 @@ def frontier(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `edits.edits_table`: the recomputed work, and the accuracy, against sigma."""
+    """Plot rows of `edits.edits_table`: the recomputed work, and the accuracy, against sigma."""
     rows = rows.sort_values("sigma")
     blue, orange, green = colours(style, 3)
     steps, edits = int(rows["steps"].iloc[0]), int(rows["edits"].iloc[0])

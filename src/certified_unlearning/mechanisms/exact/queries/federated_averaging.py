@@ -66,7 +66,7 @@ class FederatedAveraging:
 
     @property
     def answers(self) -> int:
-        """Number of values of a sum, ``d``."""
+        """Number of entries of each sum, ``d``."""
         return self.dimension
 
     def start(self) -> Tensor:

@@ -51,7 +51,7 @@ class FullBatches(FromOrigin[FullBatchSettings]):
 
     @property
     def answers(self) -> int:
-        """Number of values of a sum, ``d``."""
+        """Number of entries of each sum, ``d``."""
         return self.gradients.dimension
 
     def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ class QueryMethod(Protocol):
 
     @property
     def answers(self) -> int:
-        """Number of values of a sum, ``q``."""
+        """Number of entries of each sum, ``q``."""
 
     def start(self) -> Tensor:
         """Return the first model, shape ``(d,)``. It must not depend on any record."""

@@ -56,7 +56,7 @@ class Lloyd:
 
     @property
     def answers(self) -> int:
-        """Number of values of a sum, ``clusters x (features + 1)``."""
+        """Number of entries of each sum, ``clusters x (features + 1)``."""
         return self.dimension + len(self.centres)
 
     @property

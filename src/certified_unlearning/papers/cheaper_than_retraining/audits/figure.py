@@ -30,7 +30,7 @@ LABELS = {
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `table.audit_table` in two panels: one for audits in one run, one for audits of two distributions.
+    """Plot rows of `table.audit_table` in two panels: one for audits in one run, one for audits of two distributions.
 
     Raises:
         DataError: A row names an unknown system.

@@ -15,7 +15,7 @@ HEIGHT_OF_A_TABLE = 0.38
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `measured.wide_table`: one line of the figure for each table, and one mark for each model.
+    """Plot rows of `measured.wide_table`: one line of the figure for each table, and one mark for each model.
 
     Raises:
         DataError: A row names an unknown model.

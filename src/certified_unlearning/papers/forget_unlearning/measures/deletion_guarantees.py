@@ -174,6 +174,6 @@ def clipped_curvature() -> Quantity:
 def clipped_drift(*, periods: int) -> Quantity:
     """Return how far a bounded sawtooth falls if its gradients are clipped to 1.
 
-    In each period, the sawtooth rises with slope 10 along 0.2 and falls with slope 1 along 2.
+    In each period, the sawtooth rises with slope 10 over a length of 0.2 and falls with slope 1 over a length of 2.
     """
     return Quantity(periods * (min(10.0, 1.0) * 0.2 - 1.0 * 2.0), f"after {periods} periods")

@@ -202,7 +202,7 @@ class SecretStateService:
 class ConstantService:
     """A service that always returns the same model.
 
-    Its deletion is perfect, but it is no unlearning by any definition that compares with retraining.
+    Its deletion is perfect, but no definition that compares with retraining counts it as unlearning.
 
     Attributes:
         models: A function from a number of interactions to this number of copies of the model.

@@ -145,7 +145,10 @@ def plan_nonconvex_deletion(
 def _times(
     regularisation: float, log_boundedness: float, alpha: float, epsilon_dd: float, fraction: float
 ) -> tuple[float, float]:
-    """Return ``eta K_A`` and ``eta K`` before rounding, in which the step size cancels."""
+    """Return ``eta K_A`` and ``eta K`` before the numbers of steps are rounded.
+
+    These products do not depend on the step size.
+    """
     scale = 2 * math.exp(log_boundedness) / regularisation
     learning = scale * math.log(alpha * log_boundedness / epsilon_dd)
     return learning, scale * math.log(2 * alpha * (1 + fraction * log_boundedness / epsilon_dd))

@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, GREY,
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.batches.batches_table`."""
+    """Plot rows of `tables.batches.batches_table`."""
     sizes = sorted({*rows["batch_size"]})
     looks = looks_of_levels(rows["depth"], style)
     first = rows.iloc[0]

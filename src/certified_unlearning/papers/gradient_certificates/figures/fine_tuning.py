@@ -15,7 +15,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look,
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.fine_tuning.fine_tuning_table`."""
+    """Plot rows of `tables.fine_tuning.fine_tuning_table`."""
     first = rows.iloc[0]
     with shared.theme(style):
         looks = looks_of_levels(rows["gamma"], style, others=1)

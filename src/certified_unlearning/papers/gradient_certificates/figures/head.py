@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.head.head_table`."""
+    """Plot rows of `tables.head.head_table`."""
     ks = sorted({*rows["k"]})
     first, last = rows.iloc[0], rows["epochs"].max()
     with shared.theme(style):

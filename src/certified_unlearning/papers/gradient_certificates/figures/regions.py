@@ -19,7 +19,7 @@ MODES = ("privacy", "unlearning")
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.regions.regions_table`."""
+    """Plot rows of `tables.regions.regions_table`."""
     pairs = rows.drop_duplicates(["data", "gamma"])
     columns = list(zip(pairs["data"], pairs["gamma"], strict=True))
     levels = sorted({0, *rows["radius"]})

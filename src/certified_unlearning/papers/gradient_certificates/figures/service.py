@@ -13,7 +13,7 @@ MARKERS = "osD"
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.service.service_table`: a line for each stream."""
+    """Plot rows of `tables.service.service_table`: a line for each stream."""
     streams = list(dict.fromkeys(rows["stream"]))
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

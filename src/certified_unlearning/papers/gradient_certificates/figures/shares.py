@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import GREY, Look, entries,
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `tables.shares.shares_table`: a line for each gamma and bounding method."""
+    """Plot rows of `tables.shares.shares_table`: a line for each gamma and bounding method."""
     names = list(dict.fromkeys(rows["case"]))
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

@@ -25,7 +25,7 @@ _NAMED_AT = 1e3
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of ``beyond_convexity`` (see `beyond_convexity.ROWS`), with a panel for each part.
+    """Plot rows of ``beyond_convexity`` (see `beyond_convexity.ROWS`), with a panel for each part.
 
     Each bound has a line.
 

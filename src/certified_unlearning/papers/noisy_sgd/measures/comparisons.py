@@ -128,7 +128,7 @@ def noisy_cgd_over_ours(*, batches: int, epochs: int) -> float:
 
 @sweep("b = {batch_size}")
 def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step", "epoch"]) -> float:
-    """Return the paper's mu after one step or epoch, divided by NoisyCGD's bound on learning.
+    """Return the paper's mu after one unlearning step or epoch, divided by NoisyCGD's bound on the mu of learning.
 
     Post-processing preserves NoisyCGD's bound.
     """

@@ -29,7 +29,7 @@ def padded_projection_distance(*, columns: int, features: int, seed: int) -> flo
 
 
 def one_pass_distance(*, records: int, step_size: float, smoothness: float) -> float:
-    """Return the distance of the ends of two passes whose first record differs, divided by ``2 eta G``.
+    """Return the distance between the final weights of two passes that differ in the first record, over ``2 eta G``.
 
     The losses have one coordinate. They are quadratic with curvature ``smoothness`` near the weights, and the records
     that differ have slopes 1 and -1, so every further record multiplies the distance by ``|1 - eta H|``.

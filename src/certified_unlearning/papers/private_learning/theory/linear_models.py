@@ -247,6 +247,9 @@ def theorem_13(setting: Setting) -> float:
 
 
 def lipschitz_rate(setting: Setting) -> float:
-    """Return Table 2-I's upper rate of Lipschitz losses: prior work's, or Theorems 12's and 32's for a large rank."""
+    """Return Table 2-I's upper rate for Lipschitz losses.
+
+    For a small rank, it is that of prior work; for a large rank, it is that of Theorems 12 and 32.
+    """
     scale = setting.lipschitz * setting.radius * setting.row_norm
     return scale * (math.sqrt(setting.d) / setting.budget if setting.d <= setting.budget else setting.budget**-0.5)

@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.figures.power_laws import draw_lines, lab
 
 
 def draw_rates(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `rates.table.rates_table`, a panel for each part: chapter 4 above, chapter 5 below.
+    """Plot rows of `rates.table.rates_table`, a panel for each part: chapter 4 above, chapter 5 below.
 
     Raises:
         DataError: A row names an unknown part.
