@@ -85,9 +85,9 @@ DELETION = Experiment(
         "is the advantage’s exact 95 % confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle "
         "means that the advantage is significantly more than the mechanism’s certificate promises. Certificates of "
         "mechanisms that learn by gradient descent are for requests fixed in advance; Langevin unlearning’s is by "
-        "shifted interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by "
-        "gradient descent use linear losses of one coordinate, and their releases have the same variance. The "
-        "figure depends on no data set.",
+        "shifted interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by gradient "
+        "descent use linear losses of one coordinate, and their releases have the same variance. The figure does not "
+        "depend on any data set.",
         "A matrix of mechanisms by attacks: nearly everything leaks if requests depend on published models, almost "
         "nothing leaks if they are fixed, and nothing leaks from the constant model.",
     ),

@@ -58,7 +58,7 @@ class DeletionKey(_Model):
 
 
 class Deletion(Sweep):
-    """Attacks on deletion. They depend on no data set."""
+    """Attacks on deletion. They do not depend on any data set."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     interactions: PositiveInt = Field(

@@ -50,11 +50,11 @@ BATCHES = Experiment(
     caption=Caption(
         "Certified predictions against the batch size, by depth, and the smallest batch that certifies enough",
         "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
-        "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for "
-        "each depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the "
-        "sweep whose mean share reaches the dotted line. Networks that no batch certifies to this share have no "
-        "point. The paper has this figure for 5.5 million records of credit cards (AMEX), with 128 units in each "
-        "layer and k = 50. The figure depends on no data set of the preset.",
+        "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for each "
+        "depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the sweep "
+        "whose mean share reaches the dotted line. Networks that no batch certifies to this share have no point. The "
+        "paper has this figure for 5.5 million records of credit cards (AMEX), with 128 units in each layer and k = "
+        "50. The figure does not depend on the preset’s data set.",
         "Shares rise with the batch size, later for deeper networks and for privacy; the smallest batch rises with "
         "depth.",
     ),

@@ -61,13 +61,13 @@ FINE_TUNING = Experiment(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
         "Convolutions and dense layers learn without one class, for example whether a digit is odd, without one of "
         "the digits. The dense layers are then fine-tuned in batches, with private records of that class and public "
-        "records of the others. The private records may be removed (unlearning), or removed and added (privacy); "
-        "the public records stay. Left and middle: the share of test records of the new class whose prediction is "
+        "records of the others. The private records may be removed (unlearning), or removed and added (privacy); the "
+        "public records stay. Left and middle: the share of test records of the new class whose prediction is "
         "certified. Right: the accuracy on these records; the dotted line is the accuracy before fine-tuning. Bands "
         "and bars are one standard deviation over pre-trainings and batches. The paper has this figure for retina "
         "scans (OCT-MNIST, normal or not): 7 754 scans of Drusen are new, the convolutions have 16 and 32 channels, "
         "there are 100 dense units, batches have 3 000 records of which 30 % are private, and training takes 2 "
-        "epochs. The figure depends on no data set of the preset.",
+        "epochs. The figure does not depend on the preset’s data set.",
         "Shares fall with k, later for small clipping levels; accuracy on the new class rises with the clipping "
         "level, starting from that before fine-tuning.",
     ),

@@ -55,9 +55,9 @@ HEAD = Experiment(
         "predictions after all epochs, for removals (unlearning) and for removals and the same number of additions "
         "(privacy). Right: test accuracy during training. For each k, the band contains the accuracies of all "
         "networks that could have resulted from removals (unlearning). Bars are one standard deviation over starts "
-        "and batches. The paper has this figure for GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 "
-        "hidden units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure depends on no data set of the "
-        "preset.",
+        "and batches. The paper has this figure for GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 hidden "
+        "units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure does not depend on the preset’s data "
+        "set.",
         "Shares fall with k, faster for privacy; accuracy rises with epochs, and bands around it widen.",
     ),
 )

@@ -41,9 +41,9 @@ REGIONS = Experiment(
         "Where in the plane predictions are certified, on two clouds of points",
         "The colour of a point is the largest of the given k for which no k records of every batch could change the "
         "prediction at this point. Points without a colour are certified for none of them. Lines show where the "
-        "network changes its prediction. Above: removals and the same number of additions (privacy). Below: "
-        "removals (unlearning). The columns are overlapping (near) and separable (far) clouds, each with two "
-        "clipping levels γ. Each panel is one network. The figure depends on no data set of the preset.",
+        "network changes its prediction. Above: removals and the same number of additions (privacy). Below: removals "
+        "(unlearning). The columns are overlapping (near) and separable (far) clouds, each with two clipping levels "
+        "γ. Each panel is one network. The figure does not depend on the preset’s data set.",
         "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
         "the smaller clipping level; away from the boundary, the colours of large k.",
     ),

@@ -61,11 +61,11 @@ SERVICE = Experiment(
     caption=Caption(
         "Deletion requests to shards with budgets: answers refused, and work saved",
         "The votes of an ensemble of shards stay certified until more records have left a shard than its budget "
-        "allows. Then the shard is trained again, from the last checkpoint that no removed record reached. Left: "
-        "the share of test records without an answer, over all requests of a stream. Right: the gradients of plain "
-        "SISA, which trains a shard again for every request, divided by ours. A gradient with boxes takes several "
-        "times as long. The streams take records at random, all from one shard, or from each shard in turn. Bars "
-        "are one standard deviation over trials. The figure depends on no data set of the preset.",
+        "allows. Then the shard is trained again, from the last checkpoint that no removed record reached. Left: the "
+        "share of test records without an answer, over all requests of a stream. Right: the gradients of plain SISA, "
+        "which trains a shard again for every request, divided by ours. A gradient with boxes takes several times as "
+        "long. The streams take records at random, all from one shard, or from each shard in turn. Bars are one "
+        "standard deviation over trials. The figure does not depend on the preset’s data set.",
         "Refusals rise with the budget and are fewest if all requests go to one shard; the saved work rises, too.",
     ),
 )

@@ -49,11 +49,11 @@ SHARES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.shares:draw",
     caption=Caption(
         "Certified predictions against k, by clipping, for several networks",
-        "The lines are the share of test predictions that no k records of every batch could change: by their "
-        "removal (unlearning), or by removals and the same number of additions (privacy). Each line has one level γ "
-        "to which the entries of gradients are clamped. Dashed lines have the paper’s bounds, by midpoints and "
-        "radii and single logits. Bands are one standard deviation over starts, batches and, for blobs, records. "
-        "The figure depends on no data set of the preset.",
+        "The lines are the share of test predictions that no k records of every batch could change: by their removal "
+        "(unlearning), or by removals and the same number of additions (privacy). Each line has one level γ to which "
+        "the entries of gradients are clamped. Dashed lines have the paper’s bounds, by midpoints and radii and "
+        "single logits. Bands are one standard deviation over starts, batches and, for blobs, records. The figure "
+        "does not depend on the preset’s data set.",
         (
             "Shares fall with k, first slowly and then fast; those of small γ fall later, and dashed lines are below "
             "solid ones."

@@ -84,7 +84,7 @@ class Recuperation(Sweep):
 class BeyondConvexity(Sweep):
     """Epsilon under every case of Theorems 3.2 and 3.3 for one record, by accounting only.
 
-    The experiment depends on no data set.
+    The experiment does not depend on any data set.
     """
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")

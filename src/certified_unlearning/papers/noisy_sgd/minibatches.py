@@ -113,12 +113,12 @@ MINIBATCHES = Experiment(
     draw="certified_unlearning.papers.noisy_sgd.figures:draw",
     caption=Caption(
         "Epsilon of noisy SGD against passes of unlearning over the data, by batch size",
-        "One record is replaced, and each panel has one batch size. For solid lines, the record is in the last "
-        "batch of the cycle, the worst place; for dashed lines, its batch is drawn at random. Dotted lines are the "
-        "exact value on quadratic losses, at the worst place. The paper’s bound is a Rényi bound, converted "
-        "tightly: only the noise of unlearning hides the W∞ distance after learning. Our bound is pooled shifted "
-        "interpolation, which also counts the noise of learning. The ε axis ends at 0.005. Lines begin at one "
-        "mini-batch step. The figure depends on no data set.",
+        "One record is replaced, and each panel has one batch size. For solid lines, the record is in the last batch "
+        "of the cycle, the worst place; for dashed lines, its batch is drawn at random. Dotted lines are the exact "
+        "value on quadratic losses, at the worst place. The paper’s bound is a Rényi bound, converted tightly: only "
+        "the noise of unlearning hides the W∞ distance after learning. Our bound is pooled shifted interpolation, "
+        "which also counts the noise of learning. The ε axis ends at 0.005. Lines begin at one mini-batch step. The "
+        "figure does not depend on any data set.",
         "Panels of falling lines of ε against passes: those of smaller batches fall within a fraction of a pass; "
         "the paper’s bound begins above ours and meets it, and ours meets the exact value.",
     ),

@@ -84,7 +84,8 @@ DYNAMICS1 = Experiment(
     caption=Caption(
         "Rényi divergence of noisy gradient descent against its steps, if only the last iterate is published",
         "Colours are orders α, and markers are values of the strong convexity λ. Solid lines are Corollary 1, which "
-        "levels off; dashed lines are composition, which grows with every step. The figure depends on no data set.",
+        "levels off; dashed lines are composition, which grows with every step. The figure does not depend on any "
+        "data set.",
         "Solid lines that level off, and dashed straight lines that do not, against steps.",
     ),
 )
@@ -98,9 +99,9 @@ DYNAMICS2 = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.figures:draw_second",
     caption=Caption(
         "Upper and lower bounds of Rényi divergence on quadratic losses, against steps",
-        "The curvature is 1, and each panel has one order α. The exact divergence (dotted) is between the upper "
-        "bound (Corollary 2) and the lower bound (Theorem 3). Long dashes are composition. The figure depends on no "
-        "data set.",
+        "The curvature is 1, and each panel has one order α. The exact divergence (dotted) is between the upper bound "
+        "(Corollary 2) and the lower bound (Theorem 3). Long dashes are composition. The figure does not depend on "
+        "any data set.",
         "Three panels against steps: the exact divergence is between a lower and an upper bound that level off.",
     ),
 )

@@ -47,13 +47,13 @@ MEASURED = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.measured_figure:draw",
     caption=Caption(
         "Rényi divergence of runs on two neighbouring data sets, with the bounds, against steps",
-        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets "
-        "differ in one record, in the direction of the smaller curvature. Points are estimates of the divergence "
-        "from independent runs on each data set. Bars are confidence intervals, from Student’s interval of the gap "
-        "of means and the chi-square interval of the common variance. They are exact, because the distributions are "
+        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets differ "
+        "in one record, in the direction of the smaller curvature. Points are estimates of the divergence from "
+        "independent runs on each data set. Bars are confidence intervals, from Student’s interval of the gap of "
+        "means and the chi-square interval of the common variance. They are exact, because the distributions are "
         "Gaussians with the same variance. The probability that any bar misses is one in a million (Bonferroni). "
         "Dotted lines are the exact divergence, and solid lines are Corollary 1. Long dashes are composition, which "
-        "leaves the panel. Each panel has one order α. The figure depends on no data set.",
+        "leaves the panel. Each panel has one order α. The figure does not depend on any data set.",
         "Panels against steps: points with bars are on the exact divergence, which levels off at about half of "
         "Corollary 1, while composition begins at the exact divergence and grows as a straight line across both.",
     ),

@@ -54,7 +54,7 @@ GROUP_PRIVACY = Experiment(
         "needs no work for them. The private model on the right covers the largest number of deletions for which it "
         "is at most one percentage point less accurate than Langevin unlearning. It is learned anew when those "
         "deletions are used up; below that number, it takes no gradients. Retraining is plain SGD. Constants are "
-        "chosen on held-out records. The figure depends on no data set of the preset.",
+        "chosen on held-out records. The figure does not depend on the preset’s data set.",
         "Left: the private line falls from a number of deletions on, and the others stay constant. Right: the "
         "private line begins at the number where it is used up, and rises above the others.",
     ),

@@ -57,10 +57,10 @@ PRIVATE_RISK = Experiment(
     caption=Caption(
         "Excess risk of private linear models, with fitted slopes",
         "The records are synthetic, and their best weights are known. Privacy is replace-one. Points are means over "
-        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. After a line’s name "
-        "come the slope that is fitted on logarithmic axes, its interval in parentheses, and the slope of the "
-        "theorem in square brackets. Dotted lines are zero weights. X11 and X13 are errors divided by lower bounds; "
-        "without privacy, that of X13 is mostly below 0. The figure depends on no data set of the preset.",
+        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. After a line’s name come "
+        "the slope that is fitted on logarithmic axes, its interval in parentheses, and the slope of the theorem in "
+        "square brackets. Dotted lines are zero weights. X11 and X13 are errors divided by lower bounds; without "
+        "privacy, that of X13 is mostly below 0. The figure does not depend on the preset’s data set.",
         "Lines that fall with the number of records, all with about the slope that theory states or steeper; with "
         "added columns of zeros, noisy descent rises and the other two are constant.",
     ),
@@ -76,12 +76,12 @@ PRIVATE_GRADIENTS = Experiment(
     caption=Caption(
         "Gradients of private models, with fitted slopes",
         "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
-        "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error "
-        "of the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on "
-        "fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of 10 "
-        "columns and zeros. After a line’s name come its slope on logarithmic axes, the slope’s interval in "
-        "parentheses, and the slope of the theorem in square brackets. Dotted lines are zero weights. The figure "
-        "depends on no data set of the preset.",
+        "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
+        "the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on fresh "
+        "records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of 10 columns and "
+        "zeros. After a line’s name come its slope on logarithmic axes, the slope’s interval in parentheses, and the "
+        "slope of the theorem in square brackets. Dotted lines are zero weights. The figure does not depend on the "
+        "preset’s data set.",
         "Lines that fall with the number of records at about the stated slopes; the embedding’s error is lowest at "
         "some dozen columns, and that of all columns rises.",
     ),

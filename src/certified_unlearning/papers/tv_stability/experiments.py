@@ -118,11 +118,11 @@ DELETIONS = Experiment(
         "Test accuracy against the gradients of a deletion: exact systems, retraining, Langevin unlearning",
         "Each system runs on a grid of its constants. The figure shows the settings that are better on validation "
         "records than all cheaper ones of the system, with test accuracy and costs of other runs. Bars are two "
-        "standard errors of the mean over runs. Gradients are single-record gradients, including those of tests, as "
-        "a mean over the deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: "
-        "noisy sums, over all records or in one pass. Right: the systems for comparison. Settings further up and to "
-        "the left are better. Langevin unlearning is not exact: its points have epsilon above 0. The figure depends "
-        "on no data set of the preset.",
+        "standard errors of the mean over runs. Gradients are single-record gradients, including those of tests, as a "
+        "mean over the deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: noisy "
+        "sums, over all records or in one pass. Right: the systems for comparison. Settings further up and to the "
+        "left are better. Langevin unlearning is not exact: its points have epsilon above 0. The figure does not "
+        "depend on the preset’s data set.",
         "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD are furthest to "
         "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, and full batches and Langevin "
         "unlearning need far more than one pass.",
@@ -139,11 +139,11 @@ EDITS = Experiment(
     draw=f"{_HERE}.figures:draw_edits",
     caption=Caption(
         "A stream of deletions and insertions: edits that cause a recomputation, and test accuracy, against the noise",
-        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random "
-        "order. Left: the number of edits that recomputed a part of the run, and the recomputed iterations, in "
-        "units of a whole run. Right: test accuracy after the stream. The dotted lines on the left are the expected "
-        "values without noise. Bars are two standard deviations over runs. The figure depends on no data set of the "
-        "preset.",
+        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random order. "
+        "Left: the number of edits that recomputed a part of the run, and the recomputed iterations, in units of a "
+        "whole run. Right: test accuracy after the stream. The dotted lines on the left are the expected values "
+        "without noise. Bars are two standard deviations over runs. The figure does not depend on the preset’s data "
+        "set.",
         "Both counts fall as sigma grows, that of iterations faster; accuracy falls first slowly and then fast.",
     ),
 )
@@ -161,10 +161,9 @@ EXACT_RATES = Experiment(
         "mini-batches, with their empirical risk, and with the population risk (Theorem 48). Below is one pass over "
         "records, with the population risk. Its noise makes the probability of a recomputation at most ρ for each "
         "edit. The horizontal axes are records, ρ, and columns, of which all but ten are zero. Noisy SGD that is "
-        "stable has a sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap "
-        "intervals. After a line’s name come the slope that is fitted on logarithmic axes, its interval in "
-        "parentheses, and the slope of the theorem in square brackets. The figure depends on no data set of the "
-        "preset.",
+        "stable has a sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap intervals. "
+        "After a line’s name come the slope that is fitted on logarithmic axes, its interval in parentheses, and the "
+        "slope of the theorem in square brackets. The figure does not depend on the preset’s data set.",
         "Lines that fall with records and with ρ at about the stated slopes or steeper, and that rise with columns "
         "as stated or more slowly.",
     ),

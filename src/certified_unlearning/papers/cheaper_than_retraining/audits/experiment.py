@@ -59,15 +59,15 @@ AUDIT = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "What removed records still tell: certified at most, measured at least",
-        "Left, one run each: half of the canaries are learned and removed, and an adversary guesses by the "
-        "published weights which ones. Full marks are the lower bound on epsilon after the removal, with 95 % "
-        "confidence. Vertical bars are the certified epsilon. Hollow marks are the same attack before the removal; "
-        "they show how much the attack can find. A square means that the attack shows more than is claimed, at the "
-        "level of verdicts (`alpha` in params.yaml). Systems without a certificate are compared with retraining. "
-        "The bound cannot exceed the value for only right guesses. Right, many models of each distribution: the "
-        "certified mu (bar, an upper bound) and the measured mu (full, a lower bound with 95 % confidence), joined "
-        "by a line that contains the true mu. Diamonds are computed for these records; crosses are estimates, not "
-        "bounds. An audit that finds nothing proves nothing. The figure depends on no data set of the preset.",
+        "Left, one run each: half of the canaries are learned and removed, and an adversary guesses by the published "
+        "weights which ones. Full marks are the lower bound on epsilon after the removal, with 95 % confidence. "
+        "Vertical bars are the certified epsilon. Hollow marks are the same attack before the removal; they show how "
+        "much the attack can find. A square means that the attack shows more than is claimed, at the level of "
+        "verdicts (`alpha` in params.yaml). Systems without a certificate are compared with retraining. The bound "
+        "cannot exceed the value for only right guesses. Right, many models of each distribution: the certified mu "
+        "(bar, an upper bound) and the measured mu (full, a lower bound with 95 % confidence), joined by a line that "
+        "contains the true mu. Diamonds are computed for these records; crosses are estimates, not bounds. An audit "
+        "that finds nothing proves nothing. The figure does not depend on the preset’s data set.",
         "Left: after the removal, exact and certified systems are at 0; practices without a certificate are far to "
         "the right if they do nothing, take a few steps, or start warm on many records. Right: Langevin unlearning of "
         "ridge regression nearly reaches its certificate, logistic regression about two thirds, and certified refits "

@@ -60,10 +60,10 @@ WIDE = Experiment(
         "Left: mean seconds of a request, including its certificate, with a line to the longest one; for "
         "scikit-learn, mean seconds of a refit on the remaining records. Right: the distance of the weights without "
         "noise from the exact minimiser after the last request, divided by the certified distance. scikit-learn "
-        "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it "
-        "removes nothing. The rows are made for this figure, with norm 1: float32 like embeddings with the k-th "
-        "variance 1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure depends on no data "
-        "set of the preset.",
+        "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it removes "
+        "nothing. The rows are made for this figure, with norm 1: float32 like embeddings with the k-th variance 1/k, "
+        "or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the preset’s "
+        "data set.",
         "Two panels with a row for each table and four marks in each row. Left: with two classes, requests are left "
         "of refits. Right: requests are left of 1, and refits at scikit-learn’s own tolerance are far to the right.",
     ),

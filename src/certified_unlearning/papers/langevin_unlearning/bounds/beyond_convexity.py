@@ -160,16 +160,16 @@ BEYOND_CONVEXITY = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.beyond_convexity:draw",
     caption=Caption(
         "Bounds for one removed record beyond strong convexity, at MNIST’s constants",
-        "The lines show ε by Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. "
-        "The strongly convex case has m = λ, as everywhere else. The figure depends on no data set, and nothing is "
-        "simulated. The convex and the smooth case are for the logistic loss without its regulariser: the former "
+        "The lines show ε by Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. The "
+        "strongly convex case has m = λ, as everywhere else. The figure does not depend on any data set, and nothing "
+        "is simulated. The convex and the smooth case are for the logistic loss without its regulariser: the former "
         "uses that this loss is convex, the latter only uses M and L. In both cases, every step is projected onto a "
-        "ball of radius R. Left: ε before unlearning, against learning steps T. After so few steps, the bounds do "
-        "not depend on R. Middle: ε after K unlearning steps from a model learned for T steps, against retraining "
-        "for T + K steps, by our extension of the theorems to finite T. Right: ε before unlearning, in the limit of "
-        "infinitely many learning steps, against σ. Left of each steep line, nothing is promised (at σ = 0.03 and R "
-        "= 1, the limit is beyond 10⁵⁰⁰⁰). Proposition E.1 bounds the Gibbs distributions that small steps "
-        "approach, and is no guarantee for a run. Composition only counts T Gaussian mechanisms.",
+        "ball of radius R. Left: ε before unlearning, against learning steps T. After so few steps, the bounds do not "
+        "depend on R. Middle: ε after K unlearning steps from a model learned for T steps, against retraining for T + "
+        "K steps, by our extension of the theorems to finite T. Right: ε before unlearning, in the limit of "
+        "infinitely many learning steps, against σ. Left of each steep line, nothing is promised (at σ = 0.03 and R = "
+        "1, the limit is beyond 10⁵⁰⁰⁰). Proposition E.1 bounds the Gibbs distributions that small steps approach, "
+        "and is no guarantee for a run. Composition only counts T Gaussian mechanisms.",
         "Three panels of ε on a logarithmic axis. Against T, the convex and smooth cases rise above composition, "
         "and the strongly convex one levels off. Against K, only the strongly convex one falls. Against σ, they "
         "fall steeply at a σ that grows with R.",
