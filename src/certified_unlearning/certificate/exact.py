@@ -115,7 +115,7 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: an observer of a single release, and requests that depend on no release."""
+        """Return the scope: an observer of a single release, and requests that do not depend on releases."""
         return Scope(
             compared_with=ANEW,
             adaptive=False,

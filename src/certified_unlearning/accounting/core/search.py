@@ -68,7 +68,7 @@ def _vertex(left: float, middle: float, right: float, at_left: float, at_middle:
 
 
 def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: int) -> int:
-    """Return the least sufficient whole number from ``minimum`` on.
+    """Return the smallest sufficient whole number that is at least ``minimum``.
 
     The search gallops away from the estimate, then bisects. If the estimate is right up to rounding, two or three tries
     suffice.

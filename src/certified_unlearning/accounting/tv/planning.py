@@ -145,7 +145,7 @@ def most_quantised_steps(
 
 
 def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
-    """Return the most noisy linear queries that are recomputed with at most a given probability, or 0.
+    """Return the largest number of noisy linear queries that are recomputed with at most a given probability, or 0.
 
     The arguments and errors are those of `plan_queries`. ``sigma`` is the standard deviation of the noise.
     """

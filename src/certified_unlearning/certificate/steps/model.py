@@ -94,7 +94,7 @@ class StepsCertificate(StepsConstants):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: requests depend on no release.
+        """Return the scope: requests do not depend on releases.
 
         Observers may have all releases if epsilon covers them.
         """

@@ -109,7 +109,7 @@ def weights_of(table: Table) -> ClassWeights:
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return, for each class, the size of the most frequent class divided by the class' size, rounded to one digit.
+    """Return, for each class, the size of the most frequent class divided by the class' size, to one significant digit.
 
     Args:
         counts: Number of records of each class; classes without records get the weight of the most frequent one.

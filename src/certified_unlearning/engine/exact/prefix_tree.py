@@ -34,7 +34,7 @@ class PrefixMethod(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Number of values of a model, and of an increment, ``d``."""
+        """Number of entries of a model, and of an increment, ``d``."""
 
     def start(self) -> Tensor:
         """Return the first model, shape ``(d,)``."""

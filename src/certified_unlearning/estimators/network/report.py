@@ -39,7 +39,7 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     if network.public_records:
         lines.append(f"Learned from {counted(network.public_records, 'public row')} besides, which cannot be removed.")
     lines += [
-        f"Certified labels are those of a network trained without them, and without any k more of each batch; "
+        f"Certified labels are those of a network trained without them, and without k more of each batch, whichever they are; "
         f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
         f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
         "left.",

@@ -65,8 +65,8 @@ COST = Experiment(
         "named machine, with one process and the same number of threads for all systems, which take turns in every "
         "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
         "have the same objective (with the stated C n, and the intercept regularised). A pass is one reading of all "
-        "rows by a solver. If a system is not run at a size, the table gives the reason. The figure depends on no "
-        "data set of the preset.",
+        "rows by a solver. If a system is not run at a size, the table gives the reason. The figure does not "
+        "depend on the preset’s data set.",
         "Two panels against n. Right: the lines of scikit-learn and of full-batch systems rise with n, that of "
         "mini-batches levels off, and that of Newton removal is lowest. Left: accuracies.",
     ),

@@ -76,7 +76,7 @@ def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: flo
 
 @sweep("D = {radius:g}")
 def gradient_over_bound(*, bound: Literal["lemma 2", "theorem 10", "ours"], radius: float) -> float:
-    """Return the longest gradient of squared loss in the ball divided by its stated bound.
+    """Return the largest norm of a gradient of squared loss in the ball, divided by its stated bound.
 
     All norms except the radius are 1.
     """

@@ -64,7 +64,7 @@ def _systems(task: HeldOut, epsilon: float, sweep: GroupPrivacy) -> Iterator[dic
 
 
 def _private(task: HeldOut, count: int, epsilon: float, sweep: GroupPrivacy) -> dict[str, Any]:
-    """Return the best private model that covers ``count`` deletions."""
+    """Return the row of the private model that is best on held-out records and covers ``count`` deletions."""
     begun = time.monotonic()
     choices = [_plan_with(sweep, epsilon, count, *each) for each in product(sweep.radius, (0, *sweep.steps))]
     validated = []

@@ -112,7 +112,7 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
 
 @measure
 def noise_over_theorem_25() -> dict[str, float]:
-    """Return Theorem 26's and 27's noise divided by Theorem 25's at the sensitivity of their increments."""
+    """Return the noise of Theorems 26 and 27, divided by that of Theorem 25 at their increments' sensitivity."""
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, 0.25)
     frank_wolfe = one_pass.frank_wolfe_sensitivity(lipschitz=1.0, smoothness=2.0, diameter=2.0)
     averaging = one_pass.dual_averaging_sensitivity(lipschitz=1.0)
