@@ -15,7 +15,7 @@ ROUNDING = 1e-13
 
 
 def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
-    """Return a lower bound on epsilon, ``ln((rate - delta) / p)``; 0 if that is negative or ``rate`` is at most ``delta``.
+    """Return a lower bound on epsilon, ``ln((rate - delta) / p)``; 0 if that is negative or if ``rate <= delta``.
 
     Args:
         rate: Lower bound on the event's probability under the model. In an audit of one run, this is the level

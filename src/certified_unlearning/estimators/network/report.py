@@ -39,8 +39,8 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     if network.public_records:
         lines.append(f"Learned from {counted(network.public_records, 'public row')} besides, which cannot be removed.")
     lines += [
-        f"Certified labels are those of a network trained without them, and without k more of each batch, whichever they are; "
-        f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
+        f"Certified labels are those of a network trained without them, and without k more of each batch, whichever "
+        f"they are; {learned.budgets[-1] - spent} of {learned.budgets[-1]} "
         f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
         "left.",
         "Labels that are not certified come from a network that is trained anew when it is first asked for one.",

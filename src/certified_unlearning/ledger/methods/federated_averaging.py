@@ -1,8 +1,9 @@
 """Models by federated averaging that unlearn clients exactly. A client is an identifier with all its rows.
 
 The state is secret. For each round, the state has the model and the sum of the clients' messages, with and without
-noise. The state does not depend on clients that have left. As in `methods.exact_steps`, the seed of a removal is kept with
-the version before the removal. So an `apply` that is killed and run again ends as the first one would have, up to rounding.
+noise. The state does not depend on clients that have left. As in `methods.exact_steps`, the seed of a removal is kept
+with the version before the removal. So an `apply` that is killed and run again ends as the first one would have, up to
+rounding.
 
 A removal recomputes the messages of the leaving clients in every round, from their rows, which `apply` reads before it
 zeroes them. If `apply` was killed after that, these rows are gone. Then the sums of the remaining clients are computed,

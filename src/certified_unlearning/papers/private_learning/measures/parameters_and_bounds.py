@@ -174,7 +174,7 @@ def leaves_over_counted(*, depth: int) -> float:
 
 @measure
 def recursive_steps_over_records(*, printed: bool) -> float:
-    """Return the smallest number of steps of Theorem 20's first stage, divided by 10 000^2, for 10 000 records, d = 10."""
+    """Return the smallest number of steps of Theorem 20's first stage, divided by n^2; n = 10 000 and d = 10."""
     strength = stationary.strong_convexity(n=10_000, d=10, epsilon=1.0, lipschitz=1.0, smoothness=1.0, radius=1.0)
     if printed:
         strength = min(1 / 10_000, 10 / 10_000**2)
