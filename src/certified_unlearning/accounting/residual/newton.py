@@ -12,7 +12,7 @@ Then for *any* vector ``v``, in particular for the solution of ``B v = -ghat``,
 
 The bracket is evaluated. If ``B`` is *downdated* by each removed record's part, ``H_R'(w_B) - B`` is only rounding.
 Otherwise, ``B`` still contains the ``S_B`` records that were removed since ``B`` was computed, which contribute at most
-``S_B r^2 / (4 n)``. `curvature_change` returns the smaller of two bounds on the rest:
+``S_B r^2 / (4 n)``. `curvature_change` returns the smaller of two bounds on the norm of ``rest``:
 
 - *Third derivative*: ``gamma rho r (|w - w_B| + |v|/2) |v|``, where ``gamma = sup |s''|`` and ``rho`` bounds the
   largest eigenvalue of ``A'A / n``. ``r^2`` is always such a bound.
@@ -106,7 +106,7 @@ def residual_after(
 
 
 def curvature_change(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
-    """Return a bound on the rest, the smaller of `by_third_derivative` and `by_self_concordance`."""
+    """Return a bound on the norm of ``rest``: the smaller of `by_third_derivative` and `by_self_concordance`."""
     return min(
         by_third_derivative(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm),
         by_self_concordance(step, row_norm=row_norm),
@@ -114,13 +114,13 @@ def curvature_change(step: Step, *, largest_eigenvalue: float | None = None, row
 
 
 def by_third_derivative(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
-    """Return the bound ``gamma rho r (|w - w_B| + |v|/2) |v|`` on the rest, rounded up."""
+    """Return the bound ``gamma rho r (|w - w_B| + |v|/2) |v|`` on the norm of ``rest``, rounded up."""
     rho = row_norm**2 if largest_eigenvalue is None else largest_eigenvalue
     return THIRD_DERIVATIVE * rho * row_norm * (step.moved + step.length / 2) * step.length * OUTWARD
 
 
 def by_self_concordance(step: Step, *, row_norm: float = ROW_NORM) -> float:
-    """Return the bound ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H`` on the rest, rounded up."""
+    """Return the bound ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H`` on the norm of ``rest``, rounded up."""
     spread = growth(row_norm * max(step.moved, step.moved_after))
     return row_norm * spread * (step.moved_seminorm + step.seminorm / 2) * step.seminorm * OUTWARD
 

@@ -52,7 +52,7 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the largest number of steps at which sub-sample-GD recomputes with at most a given probability, or 0.
+    """Return the largest number of steps with which sub-sample-GD recomputes with at most a given probability, or 0.
 
     Args:
         n: The fewest records before any deletion.

@@ -39,13 +39,13 @@ class CertifiedMLPClassifier(Classifier):
     """A ReLU network that certifies which predictions retraining without some records would not change.
 
     For each budget ``k``, training computes a box that contains all parameters that the same training could have
-    reached without any ``k`` records of each batch. A label that is constant over the box needs no unlearning. So
-    `unlearn` is free while the budget lasts. It erases the records, and afterwards `predict` uses the old parameters
-    only for certified labels. The first input without a certified label makes the network train anew on the remaining
-    records, in the same batches. A request beyond the budget makes the network train anew at once. In both cases,
-    **every label that `predict` returns is the label that the retrained network gives**. Until the next training, the
-    parameters still depend on the removed records. So they must stay secret, and `save` without training data trains
-    anew first.
+    reached if ``k`` records of each batch, whichever they are, had been missing. A label that is constant over the box
+    needs no unlearning. So `unlearn` is free while the budget lasts. It erases the records, and afterwards `predict`
+    uses the old parameters only for certified labels. The first input without a certified label makes the network train
+    anew on the remaining records, in the same batches. A request beyond the budget makes the network train anew at
+    once. In both cases, **every label that `predict` returns is the label that the retrained network gives**. Until the
+    next training, the parameters still depend on the removed records. So they must stay secret, and `save` without
+    training data trains anew first.
 
     Only the label of an input is certified, not its probability, and only for some inputs. The most inputs are
     certified with few large batches, few epochs and a small network. Whether an input is certified depends on the

@@ -55,14 +55,14 @@ Request 0 is learning.
 
 
 def make_attacks(inputs: Inputs) -> pd.DataFrame:
-    """Run all attacks; the errors are those of `attacks.attack_table`."""
+    """Run all attacks; it raises the same errors as `attacks.attack_table`."""
     from certified_unlearning.papers.forget_unlearning.attacks import attack_table
 
     return attack_table(inputs.sweep)
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Measure the excess risk along a stream; the errors are those of `risk.risk_table`."""
+    """Measure the excess risk along a stream; it raises the same errors as `risk.risk_table`."""
     from certified_unlearning.papers.forget_unlearning.risk import risk_table
 
     return risk_table(inputs.sweep)

@@ -42,7 +42,7 @@ before fine-tuning. ``seconds`` is the time of all k and trials together, withou
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Pre-train, fine-tune and certify; the errors are those of `tables.fine_tuning.fine_tuning_table`."""
+    """Pre-train, fine-tune and certify; it raises the same errors as `tables.fine_tuning.fine_tuning_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.fine_tuning import fine_tuning_table
 
     return fine_tuning_table(inputs.sweep)

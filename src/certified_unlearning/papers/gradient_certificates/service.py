@@ -43,7 +43,7 @@ of our gradients.
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Run all streams; the errors are those of `tables.service.service_table`."""
+    """Run all streams; it raises the same errors as `tables.service.service_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.service import service_table
 
     return service_table(inputs.sweep)

@@ -32,7 +32,7 @@ and correct. ``seconds`` is the time of training with all k at once and of certi
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train and certify every case; the errors are those of `tables.shares.shares_table`."""
+    """Train and certify every case; it raises the same errors as `tables.shares.shares_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
 
     return shares_table(inputs.sweep)

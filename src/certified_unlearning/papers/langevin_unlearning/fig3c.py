@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; the errors are those of `fig3a.plan`."""
+    """Plan the experiment; it raises the same errors as `fig3a.plan`."""
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
     noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]

@@ -20,7 +20,7 @@ def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; it raises the same exceptions as `fig3a.plan`."""
+    """Plan the experiment; it raises the same errors as `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG4.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 

@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; the errors are those of `fig3a.plan`."""
+    """Plan the experiment; it raises the same errors as `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG5A.name)
     return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 

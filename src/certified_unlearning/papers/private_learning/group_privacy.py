@@ -31,7 +31,7 @@ up. It covers the largest number for which it is as accurate as Langevin unlearn
 
 
 def make_groups(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system; the errors are those of `runs.groups.groups_table`."""
+    """Measure every system; it raises the same errors as `runs.groups.groups_table`."""
     from certified_unlearning.papers.private_learning.runs.groups import groups_table
 
     return groups_table(inputs.sweep)

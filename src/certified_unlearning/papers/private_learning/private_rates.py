@@ -33,14 +33,14 @@ radius of a run. ``seconds`` is the row's share of the time of its part.
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on excess risk; the errors are those of `runs.risk.risk_table`."""
+    """Run the parts on excess risk; it raises the same errors as `runs.risk.risk_table`."""
     from certified_unlearning.papers.private_learning.runs.risk import risk_table
 
     return risk_table(inputs.sweep)
 
 
 def make_gradients(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on gradients; the errors are those of `runs.gradients.gradients_table`."""
+    """Run the parts on gradients; it raises the same errors as `runs.gradients.gradients_table`."""
     from certified_unlearning.papers.private_learning.runs.gradients import gradients_table
 
     return gradients_table(inputs.sweep)

@@ -86,21 +86,21 @@ share of the time of its setting.
 
 
 def make_deletions(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system on its grid; the errors are those of `deletions.deletions_table`."""
+    """Measure every system on its grid; it raises the same errors as `deletions.deletions_table`."""
     from certified_unlearning.papers.tv_stability.deletions import deletions_table
 
     return deletions_table(inputs.sweep)
 
 
 def make_edits(inputs: Inputs) -> pd.DataFrame:
-    """Run the stream of edits for every sigma; the errors are those of `edits.edits_table`."""
+    """Run the stream of edits for every sigma; it raises the same errors as `edits.edits_table`."""
     from certified_unlearning.papers.tv_stability.edits import edits_table
 
     return edits_table(inputs.sweep)
 
 
 def make_rates(inputs: Inputs) -> pd.DataFrame:
-    """Run every learner at the parameters of its theorem; the errors are those of `rates.table.rates_table`."""
+    """Run every learner at the parameters of its theorem; it raises the same errors as `rates.table.rates_table`."""
     from certified_unlearning.papers.tv_stability.rates.table import rates_table
 
     return rates_table(inputs.sweep)

@@ -196,7 +196,7 @@ def step_size_over_limit(*, factor: float, condition: float) -> float:
 
 @measure
 def lemma_21_over_exact(*, records: int, steps: int) -> float:
-    """Return Lemma 21's noise divided by the exact one."""
+    """Return Lemma 21's noise divided by the exact noise."""
     printed = stationary.lemma_21_sigma(steps=steps, records=records, epsilon=1.0, delta=1e-6, lipschitz=1.0)
     return printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records)
 

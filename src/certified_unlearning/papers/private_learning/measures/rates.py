@@ -110,7 +110,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean error divided by the bound at the largest n, divided by that at the smallest n."""
+    """Return the mean error over its bound: this quotient at the largest n, divided by that at the smallest n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())

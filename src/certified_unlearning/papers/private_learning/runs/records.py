@@ -75,7 +75,7 @@ class RepeatedRecords(BoundedRecords):
     """Records that occur several times each: computations use each once, and counts use all copies."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
-        """Take the distinct records, and enforce their bounds; the errors are those of `BoundedRecords`."""
+        """Take the distinct records, and enforce their bounds; it raises the same errors as `BoundedRecords`."""
         super().__init__(rows, targets, loss=loss, row_norm=row_norm)
         self._copies = copies
 

@@ -57,7 +57,7 @@ def noisy_mean_distance(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, float]:
-    """Return the mean squared errors of both stable means divided by Claims 11's and 12's rates, without constants.
+    """Return the mean squared errors of both stable means divided by the rates of Claims 11 and 12, without constants.
 
     Half the points are 1 and half are -1, in one coordinate. The mean of ``s = rho n`` of them without replacement has
     variance ``(1 - s / n) n / ((n - 1) s)``.
