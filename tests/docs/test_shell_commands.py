@@ -143,11 +143,12 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     assert "C = 0.0025, C n = 100: learning takes" in run(here(block_with(LEDGER, "--mechanism langevin")), tmp_path)
     assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
-    head = run(here(block_with(LEDGER, "leaving.csv")), tmp_path).split()[-1]
+    head = run(here(block_with(LEDGER, "leaving.csv\n")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)
     assert "removed 2 records of 2 people" in printed
     assert "quality" not in printed
+    assert "requested before: 2 people" in run(here(block_with(LEDGER, "leaving.csv --skip-unknown")), tmp_path)
     table.drop(columns="left").head(50).to_parquet(tmp_path / "new.parquet")
     table.head(50).to_parquet(tmp_path / "labelled.parquet")
     printed = run(here(block_with(LEDGER, "unlearn predict")), tmp_path)
