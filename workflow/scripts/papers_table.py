@@ -111,8 +111,8 @@ def unread(papers: Iterable[Paper]) -> list[str]:
     if not lines:
         return []
     return [
-        "**Not read.** The texts of these works themselves were never read. A verdict on one of their theorems is about",
-        "the theorem as these sources state it:",
+        "**Not read.** The texts of these works themselves were never read. A verdict on one of their theorems is",
+        "about the theorem as these sources state it:",
         "",
         *lines,
         "",
