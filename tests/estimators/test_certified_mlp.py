@@ -199,7 +199,7 @@ def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
     kept.above_shifts.add_(1e-3)
     with pytest.raises(DataError, match="other lines of the last update"):
         again.check()
-    # As a file of before there were lines.
+    # As in files that were written before there were lines.
     again._network = replace(again._network, learned=replace(again._network.learned, last=None))
     again.check()
     other = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0, momentum=0.5).fit(X, y)
