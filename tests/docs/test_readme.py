@@ -175,8 +175,8 @@ def shared_causes(about: list[Claim]) -> dict[str, list[str]]:
     """The contradicted claims of each cause that two or more share."""
     found: dict[str, list[str]] = defaultdict(list)
     for claim in about:
-        if claim.reading is not None and claim.reading.cause and together(claim.id) == "contradicted":
-            found[claim.reading.cause].append(claim.id)
+        if claim.cause and together(claim.id) == "contradicted":
+            found[claim.cause].append(claim.id)
     return {cause: ids for cause, ids in found.items() if len(ids) > 1}
 
 
@@ -186,7 +186,7 @@ def test_a_cause_of_several_contradictions_stands_once_with_what_would_make_them
     for name, about in claims_of(PAPERS).items():
         claims = {each.claim.id: each.claim for each in about}
         causes = shared_causes(list(claims.values()))
-        named = {claim.reading.cause for claim in claims.values() if claim.reading} - {""}
+        named = {claim.cause for claim in claims.values()} - {""}
         assert named == set(causes), f"{name}: a cause of one contradiction alone explains nothing in common"
         for cause, ids in causes.items():
             assert pages[name].count(cause) == 1, cause

@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from scipy import stats
@@ -28,7 +27,7 @@ from tests.ledger.conftest import Original
 from tests.ledger.test_on_cuda import answered
 from tests.mechanisms.test_on_cuda import LEARNERS
 from tests.reproduction.test_jobs import plan, run_all
-from tests.reproduction.test_on_cuda import OF_THE_DEVICE
+from tests.reproduction.test_on_cuda import FEW, assert_same_rows
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no GPU here")
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
@@ -76,15 +75,10 @@ def test_jobs_write_the_rows_of_those_on_the_cpu(
     experiment: str, classes: int, small_data, three_classes, tmp_path
 ) -> None:
     data = small_data if classes == 2 else three_classes
-    few = {"trials": 2, "dtype": "float64", "regularisation": 1e-2}
     with same_draws():
-        found = run_all(plan(data, experiment, **few, device="cuda"), data, tmp_path / "cuda")
-        expected = run_all(plan(data, experiment, **few, device="cpu"), data, tmp_path / "cpu")
-    by_steps = found[0]["mechanism"] != "scikit-learn"
-    assert set(found[0]["device"][by_steps]) == {"cuda"}
-    for one, other in zip(found, expected, strict=True):
-        columns = [each for each in OF_THE_DEVICE if each in one]
-        pd.testing.assert_frame_equal(one.drop(columns=columns), other.drop(columns=columns), rtol=1e-6)
+        found = run_all(plan(data, experiment, **FEW, device="cuda"), data, tmp_path / "cuda")
+        expected = run_all(plan(data, experiment, **FEW, device="cpu"), data, tmp_path / "cpu")
+    assert_same_rows(found, expected, device="cuda", rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["langevin", "ridge", "network", "exact, subsample-gd"])

@@ -8,6 +8,17 @@ from tests.support.fake_cuda import as_a_gpu_draws, fake_cuda
 
 pytestmark = pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")  # By safetensors.
 OF_THE_DEVICE = ["device", "seconds", "code_version"]
+FEW = {"trials": 2, "dtype": "float64", "regularisation": 1e-2}
+Tables = tuple[pd.DataFrame, pd.DataFrame]
+
+
+def assert_same_rows(on_gpu: Tables, on_cpu: Tables, *, device: str, rtol: float) -> None:
+    """Compare the tables that jobs wrote on both devices; all steps of the first must be of a device of this name."""
+    by_steps = on_gpu[0]["mechanism"] != "scikit-learn"
+    assert set(on_gpu[0]["device"][by_steps]) == {device}
+    for one, other in zip(on_gpu, on_cpu, strict=True):
+        columns = [each for each in OF_THE_DEVICE if each in one]
+        pd.testing.assert_frame_equal(one.drop(columns=columns), other.drop(columns=columns), rtol=rtol)
 
 
 @pytest.mark.parametrize("experiment", ["fig3c", "batch_sizes"])
@@ -16,13 +27,8 @@ def test_jobs_on_a_gpu_write_the_rows_of_those_on_the_cpu(
     experiment: str, classes: int, small_data, three_classes, tmp_path
 ) -> None:
     data = small_data if classes == 2 else three_classes
-    few = {"trials": 2, "dtype": "float64", "regularisation": 1e-2}
     with fake_cuda():
-        found = run_all(plan(data, experiment, **few, device="cuda"), data, tmp_path / "cuda")
-    by_steps = found[0]["mechanism"] != "scikit-learn"
-    assert set(found[0]["device"][by_steps]) == {"cuda:0"}
+        found = run_all(plan(data, experiment, **FEW, device="cuda"), data, tmp_path / "cuda")
     with as_a_gpu_draws():
-        expected = run_all(plan(data, experiment, **few, device="cpu"), data, tmp_path / "cpu")
-    for one, other in zip(found, expected, strict=True):
-        columns = [each for each in OF_THE_DEVICE if each in one]
-        pd.testing.assert_frame_equal(one.drop(columns=columns), other.drop(columns=columns), rtol=1e-9)
+        expected = run_all(plan(data, experiment, **FEW, device="cpu"), data, tmp_path / "cpu")
+    assert_same_rows(found, expected, device="cuda:0", rtol=1e-9)

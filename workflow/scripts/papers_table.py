@@ -136,17 +136,13 @@ def causes_in_words(paper: Paper, claims: Sequence[Claim], presets: Collection[B
     for ours in (False, True):
         found = [claim for claim in contradicted if (claim.whose == "ours") == ours]
         groups = sorted(by_cause(found), key=len, reverse=True)
-        several = [f"{len(group)} share this cause: {_escaped(_cause(group[0]))}" for group in groups if len(group) > 1]
+        several = [f"{len(group)} share this cause: {_escaped(group[0].cause)}" for group in groups if len(group) > 1]
         if found:
             more = "s" * (len(found) > 1)
             what = f"contradicted question{more} of ours" if ours else f"contradiction{more}"
             causes = f"{len(groups)} cause{'s' * (len(groups) > 1)}"
             parts.append("; ".join([f"{len(found)} {what} with {causes}", *several]) + ".")
     return f"- `{paper.name}`: {' '.join(parts)}" if parts else ""
-
-
-def _cause(claim: Claim) -> str:
-    return claim.reading.cause if claim.reading is not None else ""
 
 
 @dataclass(frozen=True)
@@ -242,7 +238,7 @@ def _contradictions(title: str, found: Sequence[Judged], none: str) -> str:
     for group in groups:
         if shared := len(group) > 1:
             number = f"all {len(group)}" if len(group) == len(found) else f"{len(group)} of the {len(found)}"
-            parts.append(f"### One cause of {len(group)}: {_escaped(_cause(group[0].claim))}")
+            parts.append(f"### One cause of {len(group)}: {_escaped(group[0].claim.cause)}")
             parts.append(f"It explains {number}, which follow. *What would make them right*: {_right_if(group[0])}")
         for each in group:
             reading = each.verdict.reading
@@ -299,7 +295,7 @@ def _misprints(found: Sequence[Judged]) -> list[str]:
     for group in _groups(found):
         shared = len(group) > 1
         if shared:
-            cause = _escaped(_sentence(_cause(group[0].claim)))
+            cause = _escaped(_sentence(group[0].claim.cause))
             lines.append(f"- **One cause of {len(group)}**: {cause} *Right if*: {_right_if(group[0])}")
         for each in group:
             text = f"by runs of {_names(each.presets)}" if each.presets else _escaped(_sentence(each.verdict.reason))

@@ -41,8 +41,9 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
     stored = {each: ledger.names.stored(each) for each in unknown}
     answered = ledger.answered_absent()
     new = [each for each, name in stored.items() if name not in answered]
-    ledger.append_requests("absent", {each: Terms(terms.received).as_payload() for each in new})
-    answered = ledger.answered_absent()
+    if new:
+        ledger.append_requests("absent", {each: Terms(terms.received).as_payload() for each in new})
+        answered = ledger.answered_absent()
     return {each: answered[name].time for each, name in stored.items()}
 
 

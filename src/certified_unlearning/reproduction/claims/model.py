@@ -76,6 +76,11 @@ class Claim(BaseModel):
         named = [self.arguments.get("dataset"), *self.arguments.get("datasets", ()), self.data]
         return frozenset(str(name) for name in named if name)
 
+    @property
+    def cause(self) -> str:
+        """The cause that the claim shares with other contradictions; empty if it shares none."""
+        return self.reading.cause if self.reading is not None else ""
+
 
 @dataclass(frozen=True)
 class CheckableClaim:
@@ -144,8 +149,7 @@ def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
     """Group claims that have the same cause, in the order of their first claims; a claim without a cause is alone."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
-        cause = claim.reading.cause if claim.reading is not None else ""
-        groups.setdefault(cause or claim.id, []).append(claim)
+        groups.setdefault(claim.cause or claim.id, []).append(claim)
     return list(groups.values())
 
 
