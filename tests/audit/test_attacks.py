@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,8 @@ def test_which_records_are_hardest_to_forget_is_told_only_to_those_that_ask(digi
     assert hardest[0].area is not None
     assert hardest[0].area.low > 0.7
     said = f"{found!s} {found!r} {json.dumps(found.to_dict())} {found.secret!r}"
-    assert not any(str(each) in said for each in records)
+    # Whole numbers only: the digits of 0.9130434 are no record's.
+    assert not set(re.findall(r"(?<![\d.])\d+(?![\d.])", said)) & {str(each) for each in records}
     assert "hardest_records() tells, and the list identifies people" in str(found)
     path = tmp_path / "attack.json"
     path.touch(mode=0o644)
