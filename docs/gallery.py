@@ -1,8 +1,9 @@
-"""Writes the gallery, `gallery.md` from what experiments declare, and the documents' pictures: `make pictures`.
+"""Write the gallery, the page of the examples, and the documents' pictures: `make pictures`.
 
-Those of the gallery are drawn from the results of the preset `digits`, those of the tutorial and of the examples by
-their own code. The page of the examples is written from their docstrings. All of them are committed, because the
-documents are read without building them, too: SVG, of some ten kilobytes each.
+The gallery (`gallery.md`) is written from the captions that experiments declare, and its pictures are drawn from the
+results of the preset `digits`. The code of the tutorial and of the examples draws their pictures, and the page of the
+examples is written from the examples' docstrings. All pages and pictures are committed, because many readers see the
+documents without building them. The pictures are SVG files of about ten kilobytes each.
 """
 
 import ast
@@ -33,17 +34,18 @@ PRESET = "digits"
 DOCS = Path(__file__).parent
 _HEAD = f"""# Gallery
 
-This page shows every figure of the pipeline, as the preset `{PRESET}` draws it. Each figure has the command that makes
-it with everything it needs. `make reproduce` makes all of them. For another data set, choose another
+This page shows every figure of the pipeline, as the preset `{PRESET}` draws it. Below each figure is the command that
+makes the figure and everything that it needs. `make reproduce` makes all figures. For another data set, choose another
 [preset](howto/presets.md). The same captions are in `results/<preset>/report.html`, together with files of each
-figure and the numbers that it shows.
+figure and of the numbers that it shows.
 
-A line is labelled with the name of its bound, with the [accountant](accountants.md) in brackets: *paper’s bound
-(lsi)*, *our bound (shifted)*, and for Descent-to-Delete *its theorem (printed)*. ε and δ are those of the guarantee,
-σ is the scale of the noise, S the number of records of a request, K the number of unlearning steps of Langevin
-unlearning, and I that of Descent-to-Delete. X1 to X16 are parts of the experiments on private learning.
+A line is labelled with the name of its bound and, in brackets, the [accountant](accountants.md): *paper’s bound
+(lsi)*, *our bound (shifted)*, and for Descent-to-Delete *its theorem (printed)*. ε and δ are the numbers of the
+guarantee. σ is the scale of the noise, and S is the number of records of a request. K is the number of unlearning steps
+of Langevin unlearning, and I is the number of unlearning steps of Descent-to-Delete. X1 to X16 are parts of the
+experiments on private learning.
 
-The preset `{PRESET}` differs from the papers in its data and its regularisation. [Fig. 3a on
+The preset `{PRESET}` has other data and another regularisation than the papers. [Fig. 3a on
 MNIST](howto/langevin-fig3a.md) is a figure with the paper's own data and constants.
 
 <!-- Written by gallery.py, as the pictures are: `make pictures`. -->
@@ -61,11 +63,11 @@ EXAMPLES = (
 """The examples in the order of their page, which is the order in which a newcomer needs them."""
 _EXAMPLES_HEAD = """# Examples
 
-Each example is a program of some fifty lines that draws one picture. It needs no network, and takes a few seconds. Its
-data come with scikit-learn, or are made in the program. To run one, install the drawing libraries with `pip install
-".[workflow]"` in a clone, and call `python docs/examples/remove_customers.py`, for example. The picture is written to
-the directory where you are. If a model has a `random_state`, it is there to repeat the picture: leave it out of a model
-that you publish. Two examples compare processor times, which differ a little from machine to machine.
+Each example is a program of about fifty lines that draws one picture. It needs no network, and takes a few seconds.
+Its data come with scikit-learn, or are made in the program. To run an example, install the drawing libraries with `pip
+install ".[workflow]"` in a clone, and call, for example, `python docs/examples/remove_customers.py`. The picture is
+written to the current directory. Some models have a `random_state`, so that the picture can be repeated. Leave it out
+of a model that you publish. Two examples compare processor times, which differ a little from machine to machine.
 
 <!-- Written by gallery.py, as the pictures are: `make pictures`. -->
 """
@@ -80,7 +82,7 @@ def drawn(papers: Sequence[Paper]) -> Iterator[tuple[Paper, Experiment]]:
 
 
 def picture(paper: Paper, experiment: Experiment) -> str:
-    """Return where the gallery has a figure, seen from the documents."""
+    """Return the path of a figure's picture in the gallery, relative to the documents."""
     return f"pictures/{paper.name}-{experiment.name}.svg"
 
 
@@ -105,7 +107,7 @@ def draw(paper: Paper, experiment: Experiment, style: FigureStyle, path: Path) -
     """Draw a figure from the preset's rows as SVG; the same rows give the same bytes.
 
     Raises:
-        DataError: There are no rows of it.
+        DataError: The results have no rows for this figure.
     """
     layout = Layout(Path("results"), PRESET)
     files = [layout.run_rows(paper.name, experiment.name, each) for each in experiment.mechanisms]
@@ -114,7 +116,7 @@ def draw(paper: Paper, experiment: Experiment, style: FigureStyle, path: Path) -
 
 
 def draw_tutorial(directory: Path) -> None:
-    """Run the tutorial and keep the pictures that it saves, as ``tutorial-<name>.svg``."""
+    """Run the tutorial, and keep the pictures that it saves as ``tutorial-<name>.svg``."""
     with TemporaryDirectory() as scratch, chdir(scratch), mpl.rc_context(_LETTERS):
         run_page(DOCS / "tutorial.md", Path(scratch))
         for saved in sorted(Path(scratch).glob("*.svg")):
@@ -145,11 +147,11 @@ def run_example(name: str, code: str, directory: Path) -> str:
 
     Args:
         name: Name of the example.
-        code: Text of its program, which a test may have made quicker.
+        code: Code of the example. Tests pass code that is changed to run faster.
         directory: Directory of the picture.
 
     Returns:
-        What the example prints.
+        The output of the example.
     """
     printed = io.StringIO()
     with TemporaryDirectory() as scratch, chdir(scratch), mpl.rc_context(_LETTERS), redirect_stdout(printed):
@@ -169,13 +171,13 @@ def save(figure: Figure, style: FigureStyle, path: Path) -> None:
 
 
 _LETTERS = {"svg.hashsalt": "certified-unlearning", "svg.fonttype": "none"}
-"""Letters stay letters: small, searchable, compared line by line by git. Names of parts are not drawn at random."""
+"""Text stays text, so files are small and searchable, and git compares them by lines. Ids of parts are not random."""
 
 
 def slim(svg: str) -> str:
-    """Return a figure without its date, with each style once and two decimals of a point, more than anybody sees.
+    """Return a figure without its date, with each style written only one time, and coordinates with two decimals.
 
-    A reader without DejaVu Sans sees Verdana, which is as wide.
+    Nobody can see a hundredth of a point. A reader without DejaVu Sans sees Verdana, whose letters are as wide.
     """
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = svg.replace("font-family: 'DejaVu Sans';", "font-family: 'DejaVu Sans', Verdana, sans-serif;")

@@ -1,7 +1,7 @@
 """Compare the cost of a request with a new fit.
 
-A new fit reads all records several times. With many records, a request to remove ten often reads only these ten, and
-with few records, each request reads all. So the advantage of unlearning grows with the number of records.
+A new fit reads all records several times. With many records, a request to remove ten records often reads only these
+ten. With few records, each request reads all records. So the advantage of unlearning grows with the number of records.
 """
 
 import time

@@ -1,8 +1,8 @@
 """Count the deletions that a private model covers.
 
 A model that is differentially private from the start needs no work when records are deleted. Its guarantee becomes
-weaker with each deletion, by group privacy. We count the deletions that keep epsilon at 1 or below, and measure the
-accuracy that this costs.
+weaker with each deletion, by group privacy. We train private models with several epsilons. For each model, we count the
+deletions for which epsilon stays at 1 or below, and measure the accuracy.
 """
 
 import matplotlib.pyplot as plt

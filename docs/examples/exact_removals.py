@@ -1,7 +1,7 @@
 """Unlearn exactly, and see what the noise saves.
 
-`ExactLogisticRegression` keeps every step of its learning. A removal examines the steps that used the record, and
-because of the noise, most of these steps can stay. With more noise, fewer removals repeat steps of learning, but the
+`ExactLogisticRegression` stores every step of its training. A removal examines the steps that used the record. Because
+of the noise, most of these steps can stay as they are. With more noise, fewer removals repeat training steps, but the
 model becomes less accurate.
 """
 

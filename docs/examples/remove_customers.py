@@ -1,8 +1,8 @@
 """Remove customers and read the certificates.
 
 A model predicts which customers of a shop leave, and ten customers ask to be forgotten, one after the other. The model
-stays as accurate as scikit-learn's, which is fitted again without the removed records each time. Each certificate has
-epsilon 1 for a reader of the last model, and a larger epsilon for a reader who kept all models.
+stays as accurate as scikit-learn's, which is fitted again without the removed records each time. Each certificate
+states epsilon 1 for a reader of the last model, and a larger epsilon for a reader who kept all models.
 """
 
 import matplotlib.pyplot as plt

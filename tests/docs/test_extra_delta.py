@@ -14,8 +14,8 @@ from tests.docs.building import ROOT
 
 TEXT = " ".join((ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8").split())
 SAID = re.search(
-    r"With `shifted` that is at most (\S+) · \(d \+ 4\) · \(1 \+ e\^epsilon\) for each step, including the steps of "
-    r"learning: (\S+) after (\S+) steps with d = (\d+) and epsilon = (\d+)\.",
+    r"With `shifted`, this part is at most (\S+) · \(d \+ 4\) · \(1 \+ e\^epsilon\) for each step, including the steps "
+    r"of learning: (\S+) after (\S+) steps with d = (\d+) and epsilon = (\d+)\.",
     TEXT,
 )
 assert SAID is not None, "the sentence that is held against the code is gone"
