@@ -208,7 +208,7 @@ def _added(
     noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
     if extra + noise > delta:
         raise AssumptionError(
-            f"with rounding, epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic), and "
+            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic), and "
             f"{extra + noise:.2g} would be added to delta = {delta:.2g}; use more noise (a larger sigma or fewer "
             "steps), a larger delta or a smaller epsilon"
         )

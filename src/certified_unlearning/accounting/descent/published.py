@@ -188,8 +188,8 @@ def published_state_epsilon(
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     if steps < bound * (1 - ROUNDING):
         raise AssumptionError(
-            f"for the epsilon = {epsilon} of this sigma, Theorem N.2 needs I >= {bound} steps in addition to the extra "
-            f"steps, got {steps}"
+            f"Theorem N.2 needs I >= {bound} steps, in addition to the extra steps, for the epsilon = {epsilon} of "
+            f"this sigma, got {steps}"
         )
     return epsilon + published_state_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
 
