@@ -43,7 +43,7 @@ def test_it_is_what_a_chain_of_neighbours_adds_up_to() -> None:
     ("wrong", "message"),
     [
         ({"rho": 0.0}, r"rho must be a finite number above 0, got 0\.0"),
-        ({"rho": 1.5}, r"rho must be at most 1, a computation for every edit, got 1\.5"),
+        ({"rho": 1.5}, r"rho must be at most 1 \(a recomputation for every edit\), got 1\.5"),
         ({"epsilon": -1.0}, r"epsilon must be a finite number above 0, got -1\.0"),
         ({"delta": 1.0}, r"delta must lie strictly between 0 and 1, got 1\.0"),
     ],

@@ -63,9 +63,9 @@ def test_a_schedule_may_come_before_the_first_request_and_is_followed_by_request
 @pytest.mark.parametrize(
     ("sizes", "steps", "message"),
     [
-        ((3,), (5, 7), r"one for each, as many as steps has \(2\), got 1"),
-        ((3, 4, 5), (5, 7), r"one for each, as many as steps has \(2\), got 3"),
-        ((), (5,), r"one for each, as many as steps has \(1\), got 0"),
+        ((3,), (5, 7), r"or as many numbers as steps \(2\), got 1"),
+        ((3, 4, 5), (5, 7), r"or as many numbers as steps \(2\), got 3"),
+        ((), (5,), r"or as many numbers as steps \(1\), got 0"),
         ((3, 0), (5, 7), r"records_per_request\[1\] must be a whole number, at least 1, got 0"),
         ((1.5, 3), (5, 7), r"records_per_request\[0\] must be a whole number, at least 1, got 1\.5"),
         ([3, 4], (5, 7), r"records_per_request must be a whole number, at least 1, got \[3, 4\]"),

@@ -279,7 +279,7 @@ def test_what_no_attack_can_be_is_refused_in_a_sentence(
         ({"scores": MODELS * np.nan}, DataError, "scores must hold finite numbers, got nan"),
         ({"before": MODELS + np.inf}, DataError, "before must hold finite numbers, got inf"),
         ({"unlearned": np.ones((16, 3), dtype=bool)}, DataError, "two models that unlearned it, and two"),
-        ({"unlearned": np.arange(16)[:, None] < [6, 6, 6]}, DataError, "at least 4 models with either kind"),
+        ({"unlearned": np.arange(16)[:, None] < [6, 6, 6]}, DataError, "at least 4 models with positive records"),
         ({"attacked": 0.0}, ParameterError, "attacked must lie"),
     ],
 )

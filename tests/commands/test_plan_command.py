@@ -298,7 +298,7 @@ def test_a_calibration_is_a_dictionary_without_infinities() -> None:
 
 def test_a_calibration_asks_for_what_it_certifies_and_no_more() -> None:
     with pytest.raises(
-        ParameterError, match=r"^give all but one of records, sigma, steps and epsilon \(it is planned\)"
+        ParameterError, match=r"^give all but one of records, sigma, steps and epsilon \(the missing one is planned\)"
     ):
         calibrate(PROBLEM, "shifted", delta=1e-5, records=3)
     made = calibrate(PROBLEM, "shifted", delta=1e-5, records=3, sigma=0.03, epsilon=1)
@@ -342,16 +342,17 @@ MISTAKES = {
     ),
     "two left out": (
         ["--records", "100", "--epsilon", "1", *MNIST],
-        "give all but one of --records, --sigma, --steps and --epsilon (it is planned): --sigma, --steps are missing",
+        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): "
+        "--sigma, --steps are missing",
     ),
     "all left out": (
         MNIST,
-        "give all but one of --records, --sigma, --steps and --epsilon (it is planned): "
+        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): "
         "--records, --sigma, --steps, --epsilon are missing",
     ),
     "none left out": (
         [*QUESTION, "--steps", "3", *MNIST],
-        "give all but one of --records, --sigma, --steps and --epsilon (it is planned): all were given",
+        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): all were given",
     ),
     "delta 2": ([*QUESTION, "--delta", "2", *MNIST], "--delta must lie strictly between 0 and 1, got 2.0"),
     "delta as a word": (

@@ -22,7 +22,7 @@
 `streams`        the requests to one model, and the guarantee so far, which each request updates
 ===============  ==========================================================================================
 
-Formulas that only a paper's claims and figures need are in `papers`, in the paper's ``theory``.
+Formulas that are needed only for a paper's claims and figures are in `papers`, in the ``theory`` of that paper.
 """
 
 from certified_unlearning.accounting.core.conversion import (

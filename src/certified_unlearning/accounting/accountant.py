@@ -10,9 +10,9 @@ class Assumption:
     """A condition that the guarantee needs.
 
     Attributes:
-        statement: What must hold.
+        statement: The condition.
         status: Whether the software checked the condition or assumes it.
-        by: What checked the condition, or why it is assumed.
+        by: The check of the condition, or the reason for assuming it.
     """
 
     statement: str
@@ -26,14 +26,14 @@ class Accountant:
 
     Attributes:
         name: Name of the accountant in records and certificates.
-        form: Name of the accountant in labels, which follows the mechanism's name.
+        form: Name of the accountant in labels, where it follows the name of the mechanism.
         mechanism: The mechanism whose runs the accountant covers.
-        variants: The covered variants of the mechanism, each with its comparator: what the unlearned model is
-            indistinguishable from.
-        assumptions: The assumptions that this accountant adds to those of all accountants.
+        variants: The covered variants of the mechanism, each with its comparator, a description of the model from which
+            the unlearned model is indistinguishable.
+        assumptions: The assumptions of this accountant, in addition to the assumptions of all accountants.
         source: Whether the analysis is from a paper or derived here.
-        as_published: Whether a theorem is applied unchanged to a case that its statement does not cover, as a paper
-            does.
+        as_published: Whether a theorem is applied, as in the paper, to a case that the theorem's statement does not
+            cover.
         bound: Description of the bound for figure legends, such as ``paper’s bound``; empty to show only ``form``.
     """
 

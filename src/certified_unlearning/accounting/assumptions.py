@@ -23,7 +23,7 @@ class Arithmetic(NamedTuple):
 
 
 def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
-    """Return the kind of guarantee that an accountant's epsilon states; the accountant ``none`` means retraining."""
+    """Return the kind of guarantee that an accountant gives. The accountant ``none`` stands for retraining."""
     if accountant == NO_ACCOUNTANT:
         return "exact"
     if smoothness == "spectral":
@@ -33,7 +33,7 @@ def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
 
 
 def comparator(accountant: str, variant: str) -> str:
-    """Return what the unlearned model is indistinguishable from."""
+    """Return a description of the models from which the unlearned model is indistinguishable."""
     return f"{ACCOUNTANTS[accountant].variants[variant]}; the model published last"
 
 

@@ -20,7 +20,8 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import noun_of
 
 BETA_OF_BEFORE = 1e-12
-"""The probability that `learning_start` used in old certificates. New ones derive it from epsilon and delta."""
+"""The failure probability of `learning_start` in old certificates. New certificates derive it from epsilon and
+delta."""
 
 
 def as_computed(
@@ -40,8 +41,8 @@ def as_computed(
         dimension: Number of parameters, ``d``.
         classes: Number of classes.
         dtype: Type of weights and rows.
-        variant: Variant of the mechanism: ``secret-state`` and ``published-state`` add noise on publication, all others
-            in every step.
+        variant: Variant of the mechanism: ``secret-state`` and ``published-state`` add noise on publication. All other
+            variants add noise in every step.
         start: Mean of every coordinate of the start.
         projects: Whether every step projects onto a ball.
     """
@@ -68,7 +69,7 @@ def guarantee_of(
     start: float,
     stream: Stream | None = None,
 ) -> Guaranteed:
-    """Return the numbers that a certificate states, by `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`.
+    """Return the numbers of a certificate, from `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`.
 
     Args:
         problem: The constants.
@@ -166,7 +167,7 @@ def added_to_delta(
     exact_epsilon: float,
     epsilon: float,
 ) -> ExtraDelta:
-    """Return what Langevin unlearning adds to delta for stopping before stationarity, for rounding, and for noise.
+    """Return Langevin unlearning's additions to delta, for stopping before stationarity, for rounding, and for noise.
 
     Args:
         problem: The constants.
@@ -207,9 +208,9 @@ def _added(
     noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
     if extra + noise > delta:
         raise AssumptionError(
-            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic) and {extra + noise:.2g} "
-            f"would be added to delta = {delta:.2g}; this takes more noise (a larger sigma, fewer steps), a larger "
-            "delta or a smaller epsilon"
+            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic), and "
+            f"{extra + noise:.2g} would be added to delta = {delta:.2g}; use more noise (a larger sigma or fewer "
+            "steps), a larger delta or a smaller epsilon"
         )
     return ExtraDelta(extra + noise, noise)
 
@@ -327,8 +328,8 @@ def epsilon_all_published(
 ) -> float | None:
     """Return epsilon for an observer that kept every published model, including the learned one; 0 without requests.
 
-    The result is None if epsilon is so large that the probabilities that `rounding` leaves out would use up all of
-    delta. The arguments are those of `guarantee_of`.
+    The result is None if epsilon is so large that the failure probabilities of `rounding` exceed their share of delta.
+    The arguments are those of `guarantee_of`.
     """
     if not schedule.steps:
         return 0.0
@@ -338,7 +339,7 @@ def epsilon_all_published(
         mu = cyclic.joint_curve(problem, schedule).mu
     else:
         mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
-    # A millionth of delta covers the probabilities left out, and changes epsilon by about a millionth.
+    # A millionth of delta covers the failure probabilities. Setting it aside changes epsilon by about a millionth.
     share = 1e-6 if problem.rounding != EXACT else 0.0
     epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
     steps = int(schedule.learning_steps) + sum(schedule.steps)

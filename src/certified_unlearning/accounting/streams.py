@@ -18,20 +18,20 @@ class Stream:
 
     A stream is a value: `after` returns a new stream with one more request. The new stream reuses the results of the
     old one, so the time of a request does not depend on the number of earlier requests. Results are cached in the
-    stream. In the worst case, threads that ask at the same time compute the same value twice.
+    stream. In the worst case, threads that use a stream at the same time compute the same value twice.
 
     Attributes:
         schedule: Noise, cycle, learning steps, and the requests so far.
         epsilon: Target epsilon after every request.
         delta: Target delta.
-        target: The largest ``mu`` that meets the target.
-        floor: The ``mu`` that rounding costs for any number of steps.
+        target: The largest ``mu`` that meets the target epsilon and delta.
+        floor: The ``mu`` that is due to rounding alone, for any number of steps.
         computed: The steps with the rounding of their arithmetic.
         exact: The steps in exact arithmetic.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> None:
-        """Set the constants and the requests that were already answered; raises the errors of `stream.curve`.
+        """Set the constants and the requests that were already answered. The errors are those of `stream.curve`.
 
         Args:
             problem: The constants of a batch, with the rounding of the arithmetic.
@@ -65,20 +65,21 @@ class Stream:
         return self._largest
 
     def before_answer(self, *, records: int, places: Places | None = None) -> Pool:
-        """Return the pooled effect of one more request before its answer, which `after` reuses.
+        """Return the pooled effect of all requests and of a new, unanswered one. `after` reuses the result.
 
         Args:
             records: Number of records that the request removes.
-            places: Places of the records; None for the worst places, which are then used for all requests.
+            places: Places of the records; None for the worst places. If None, the worst places are used for the earlier
+                requests, too.
 
         Raises:
-            ParameterError: Fewer records remain, or the records cannot be at these places.
+            ParameterError: Fewer than ``records`` records remain, or the records cannot be at these places.
             InfeasibleError: There are too many steps, as for `stream.curve`.
         """
         return self._asked(records, places).before
 
     def after(self, *, records: int, steps: int, places: Places | None = None) -> "Stream":
-        """Return the stream with one more request that takes ``steps``; see `before_answer` for other arguments."""
+        """Return the stream with one more request that takes ``steps``; see `before_answer` for the other arguments."""
         asked = self._asked(records, places)
         stream.require_countable(asked.requests.steps + steps)
         longer = object.__new__(Stream)
@@ -135,7 +136,7 @@ class _Next(NamedTuple):
         places: Places of the records; None for the worst places.
         schedule: The schedule with this request, which has no steps yet.
         requests: All requests, including this one.
-        before: The pooled effect of all requests before this one is answered.
+        before: The pooled effect of all requests, of which this one is not answered yet.
         goes_on: Whether earlier requests are counted at the same places as before.
     """
 

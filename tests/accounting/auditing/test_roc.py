@@ -110,5 +110,5 @@ def test_rates_are_left_out_where_there_are_too_few_negatives() -> None:
 
 def test_too_few_models_are_refused() -> None:
     positive = np.tile([True, False], (3, 10))
-    with pytest.raises(DataError, match="at least 4 models with either kind"):
+    with pytest.raises(DataError, match="at least 4 models with positive records"):
         Roc(positive * 1.0, positive)

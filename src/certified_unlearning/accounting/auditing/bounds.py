@@ -54,7 +54,7 @@ def log_most_probability(
 ) -> float:
     """Return the logarithm of the largest probability that a statement allows for an event.
 
-    The probability is computed from ``mu`` if that is given, else from epsilon and delta.
+    The probability is computed from ``mu`` if ``mu`` is given, and otherwise from epsilon and delta.
 
     Args:
         log_p: Natural logarithm of the event's probability under the comparator.

@@ -13,7 +13,7 @@ import numpy as np
 from certified_unlearning.errors import ParameterError
 
 MOST_SPLITS = 20_000
-"""The largest number of ways to name canaries of several classes for which all ways are tried."""
+"""The largest number of ways to name canaries of several classes. All ways are tried, so more ways are refused."""
 
 
 def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
@@ -72,7 +72,7 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
     Args:
         canaries: Number of canaries of each class.
         members: Number of members drawn from each class.
-        named: Number of canaries that the guesser names in all classes.
+        named: Number of canaries that the guesser names, in all classes together.
         right: Number of named canaries that are members.
 
     Raises:
@@ -84,8 +84,8 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
     ways = math.prod(min(one, named) + 1 for one in canaries[1:])
     if ways > MOST_SPLITS:
         raise ParameterError(
-            f"members drawn by class allow about {ways:,} ways to name {named} canaries, of which at most "
-            f"{MOST_SPLITS:,} are tried: take canaries of fewer classes"
+            f"members drawn by class allow about {ways:,} ways to name {named} canaries, but at most {MOST_SPLITS:,} "
+            "can be tried: take canaries of fewer classes"
         )
     from scipy.stats import hypergeom
 

@@ -9,7 +9,7 @@ def least_rate(successes: int, trials: int, *, miss: float) -> float:
     Args:
         successes: Number of successful trials.
         trials: Number of independent trials, at least 1.
-        miss: Upper bound on the probability that the bound is above the truth.
+        miss: Upper bound on the probability that the returned bound is above the true probability.
 
     Raises:
         ParameterError: There are more successes than trials, or no trials.
@@ -23,7 +23,7 @@ def least_rate(successes: int, trials: int, *, miss: float) -> float:
 
 
 def most_rate(successes: int, trials: int, *, miss: float) -> float:
-    """Return an upper bound on the probability of a success, with the arguments and errors of `least_rate`."""
+    """Return an upper bound on the probability of a success. The arguments and errors are those of `least_rate`."""
     _require_counts(successes, trials)
     if successes == trials:
         return 1.0
@@ -34,4 +34,4 @@ def most_rate(successes: int, trials: int, *, miss: float) -> float:
 
 def _require_counts(successes: int, trials: int) -> None:
     if not 0 <= successes <= trials or trials == 0:
-        raise ParameterError(f"successes must be from 0 to trials, which is above 0, got {successes} of {trials}")
+        raise ParameterError(f"trials must be above 0, and successes from 0 to trials, got {successes} of {trials}")

@@ -1,7 +1,8 @@
 """Receiver operating characteristics for scores that depend on each other within one model.
 
 Intervals treat models as the independent units: as in Obuchowski (1997) for the area, and as in Korn and Graubard
-(1998) for rates. Their coverage is approximate. If every model gives the same answer, only models are counted.
+(1998) for rates. Their coverage is approximate. If every model gives the same answer, each model counts as a single
+observation.
 """
 
 import math
@@ -44,10 +45,13 @@ class Roc:
         """Check that there are enough models.
 
         Raises:
-            DataError: Fewer than `LEAST_MODELS` models have positive observations, or fewer have negative ones.
+            DataError: Fewer than `LEAST_MODELS` models have positive observations, or fewer than `LEAST_MODELS` have
+                negative observations.
         """
         if not self.has_enough(self.positive):
-            raise DataError(f"an interval needs at least {LEAST_MODELS} models with either kind of record")
+            raise DataError(
+                f"an interval needs at least {LEAST_MODELS} models with positive records and as many with negative ones"
+            )
 
     @staticmethod
     def has_enough(positive: NDArray[np.bool_]) -> bool:
@@ -87,12 +91,12 @@ class Roc:
         return Measured(value, *(1 / (1 + math.exp(min(700.0, -each))) for each in (odds - step, odds + step)))
 
     def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
-        """Return the rate of true positives at a given rate of false positives, or None if negatives are too few.
+        """Return the rate of true positives at a given rate of false positives, or None if there are too few negatives.
 
         The interval covers both the uncertainty of the rate and the uncertainty of the threshold. The interval's lower
         end uses a threshold that has more false positives than stated with probability at most ``miss / 4``. The upper
-        end uses a threshold that has fewer with probability at most ``miss / 4``. The rate of true positives at each
-        threshold is bounded (Clopper and Pearson), with error probability ``miss / 4``.
+        end uses a threshold that has fewer false positives than stated with probability at most ``miss / 4``. The rate
+        of true positives at each threshold is bounded (Clopper and Pearson), with error probability ``miss / 4``.
 
         Args:
             false_positives: The rate of false positives, between 0 and 1.
@@ -124,12 +128,15 @@ class Roc:
         return hits
 
     def _counted(self, threshold: float, miss: float) -> tuple[float, float]:
-        """Return how many positives reach a threshold and how many exist, converted to independent observations."""
+        """Return the number of positives that reach a threshold, and the number of all positives.
+
+        Both numbers are converted to numbers of independent observations, see `_effective`.
+        """
         effective = self._effective(self.positive, threshold, miss)
         return float(self._hits(threshold).mean()) * effective, effective
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
-        """Return the number of independent observations for which a rate would vary as it does between models."""
+        """Return the number of independent observations whose rate would vary as much as it varies between models."""
         from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Input checks of the accounting functions. Errors name the parameter, its value and the values allowed."""
+"""Input checks of the accounting functions. Errors name the parameter, its value and the allowed values."""
 
 import math
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _refuse_narrow(name: str, value: object) -> None:
     """
     if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
         raise ParameterError(
-            f"{name} must be a number of Python's or of 64 bits, for {type(value).__name__} wraps around: give "
+            f"{name} must be a Python number or have 64 bits, because {type(value).__name__} wraps around: give "
             f"int({value}), got {value!r}"
         )
 
@@ -70,7 +70,7 @@ def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number from ``least`` on, and not a narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is a whole number, at least ``least``, but no narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
@@ -89,7 +89,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
     if not values:
         raise ParameterError(f"{name} must hold at least one number, got none")
     if set(map(type, values)) == {int} and min(values) >= least:
-        # Planners often check long schedules; checking one by one would dominate their time.
+        # Planners often check long schedules. Checking values one by one would dominate their running time.
         return values if type(values) is tuple else tuple(values)
     for position, value in enumerate(values):
         require_count(least=least, **{f"{name}[{position}]": value})

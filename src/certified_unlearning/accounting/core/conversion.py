@@ -34,7 +34,7 @@ LAST_STEP = 1e-9
 LEAST_A = -40
 # Above this ``mu``, the start of `mu_from_epsilon` is off by less than 1e-12, which rounding exceeds.
 LARGE_MU = 1e14
-# The least epsilon that is accepted: only slightly smaller doubles already have fewer digits.
+# The least accepted epsilon. Doubles that are only slightly smaller already have fewer digits.
 LEAST_EPSILON = 1e-300
 # Below this ``mu``, delta is integrated by Gauss's rule, with the nodes below.
 SMALL_MU = 0.3
@@ -54,8 +54,8 @@ def epsilon_of(curve: PrivacyCurve, delta: float, *, conversion: Conversion = "t
     Args:
         curve: The privacy curve that an accountant returned.
         delta: Strictly between 0 and 1.
-        conversion: How Rényi curves are converted, see `epsilon_from_renyi`. The conversion of Gaussian curves is
-            always exact.
+        conversion: The conversion of Rényi curves, see `epsilon_from_renyi`. Gaussian curves are always converted
+            exactly.
 
     Raises:
         ParameterError: ``delta`` is out of range, or the curve gives NaN.
@@ -92,7 +92,7 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float, *, conversion: Conversio
 
 
 def delta_from_renyi(curve: RenyiCurve, epsilon: float, *, conversion: Conversion = "tight") -> float:
-    """Return the least delta, at most 1, that a Rényi curve gives at ``epsilon``; inverts `epsilon_from_renyi`.
+    """Return the least delta, at most 1, that a Rényi curve gives at ``epsilon``. This inverts `epsilon_from_renyi`.
 
     Args:
         curve: Upper bounds on Rényi divergences.
@@ -114,7 +114,7 @@ def delta_from_renyi(curve: RenyiCurve, epsilon: float, *, conversion: Conversio
 
 
 def least_over_orders(function: Callable[[Array], Array], curve: RenyiCurve) -> tuple[float, float]:
-    """Return the least value over the orders of a curve, and ``log(alpha - 1)`` there.
+    """Return the least value of a function over the orders of a curve, and ``log(alpha - 1)`` at the best order.
 
     Args:
         function: Maps an array of ``log(alpha - 1)`` to an array of values.
@@ -136,7 +136,7 @@ def least_over_orders(function: Callable[[Array], Array], curve: RenyiCurve) -> 
 
 
 def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conversion) -> Array:
-    """Return what the conversion adds to the Rényi divergence, at each order.
+    """Return the amount that the conversion adds to the Rényi divergence at each order.
 
     ``paper`` adds ``log(1/delta) / (alpha - 1)``. ``tight`` adds ``log(1 - 1/alpha) - (log(delta) + log(alpha)) /
     (alpha - 1)``.
@@ -185,7 +185,9 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
 def delta_from_mu(mu: float, epsilon: float) -> float:
     """Return the exact delta of ``mu``-Gaussian DP at ``epsilon``, with a relative error of about 1e-13.
 
-    The delta is ``Phi(a) - e^eps Phi(a - mu)`` with ``a = mu/2 - eps/mu``. Raises:
+    The delta is ``Phi(a) - e^eps Phi(a - mu)`` with ``a = mu/2 - eps/mu``.
+
+    Raises:
         ParameterError: A value is negative.
     """
     require_non_negative(epsilon=epsilon)
@@ -233,9 +235,9 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
 def _log_delta(a: float, mu: float) -> float:
     """Return ``log(Phi(a) - phi(a) R(a - mu))``, where ``R = Phi/phi`` is Mills' ratio.
 
-    For ``a`` below 0, the result is computed as ``log(phi(a)) + log(R(a) - R(a - mu))``, so that a small ``phi(a)``
-    costs no digits. For small ``mu``, the difference of the ratios is integrated from ``R'(x) = 1 + x R(x)``, because
-    subtraction would lose all digits.
+    For ``a`` below 0, the result is computed as ``log(phi(a)) + log(R(a) - R(a - mu))``, so that no digits are lost if
+    ``phi(a)`` is small. For small ``mu``, the difference of the ratios is integrated from ``R'(x) = 1 + x R(x)``,
+    because subtraction would lose all digits.
     """
     if a < LEAST_A:
         return -math.inf
@@ -259,7 +261,10 @@ def _mills_ratios(x: "float | Array") -> "float | Array":
 
 @cache
 def _special() -> ModuleType:
-    """Return `scipy.special`. It is imported late and once: the import is slow, and even a repeated one takes time."""
+    """Return `scipy.special`.
+
+    The import is late and its result is cached, because even a repeated import takes time.
+    """
     return import_module("scipy.special")
 
 

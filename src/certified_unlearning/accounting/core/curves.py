@@ -53,7 +53,7 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle: batches, counted from 0, each with its number of such records."""
+"""Places of one request's records in a cycle: batches, counted from 0, each with the number of these records in it."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Schedule:
 
     Attributes:
         sigma: Noise scale. A step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
-        records_per_request: Number of records that a request removes: one number for all, or one for each request. No
-            two requests share a record.
-        steps: Numbers of steps ``K_1, K_2, ...`` of each request. Before the first request, ``steps`` and
+        records_per_request: Number of records that a request removes: one number for all requests, or one number for
+            each request. No two requests share a record.
+        steps: Numbers of steps ``K_1, K_2, ...`` of the requests. Before the first request, ``steps`` and
             ``records_per_request`` are empty.
         learning_steps: Number of learning steps ``T``; infinite for learning to stationarity, which ``lsi`` and
             ``lsi-tight`` always assume.
@@ -115,7 +115,7 @@ class Schedule:
             sizes = int(sizes)
         elif len(sizes) != len(self.steps):
             raise ParameterError(
-                "records_per_request must be one number for all requests or one for each, as many as steps has "
+                "records_per_request must be one number for all requests, or as many numbers as steps "
                 f"({len(self.steps)}), got {len(sizes)}"
             )
         elif sizes:
@@ -137,7 +137,7 @@ class Schedule:
         if self.places is not None:
             if len(self.places) != len(self.records):
                 raise ParameterError(
-                    f"places must be those of {len(self.records)} requests, got those of {len(self.places)}"
+                    f"places must be given for all {len(self.records)} requests, got places for {len(self.places)}"
                 )
             places = zip(self.places, self.records, strict=True)
             object.__setattr__(self, "places", tuple(_checked_places(each, size, cycle) for each, size in places))
@@ -149,9 +149,10 @@ class Schedule:
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
-        """Return the schedule with one more request. Pass ``places`` only if those of all other requests are known.
+        """Return the schedule with one more request.
 
-        Only the new request is checked, so the time does not depend on the number of earlier requests.
+        Pass ``places`` only if the places of all other requests are known. Only the new request is checked, so the time
+        does not depend on the number of earlier requests.
         """
         require_count(least=1, **{f"records_per_request[{len(self.steps)}]": records})
         if self.cycle is not None:
@@ -187,7 +188,7 @@ def _require_so_many(records: int, cycle: Cycle) -> None:
 
 
 def plain_places(places: Places) -> Places:
-    """Return places as tuples of Python integers. If they already are, return the same object."""
+    """Return places as tuples of Python integers. If they already have this form, return the same object."""
     usual = type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )

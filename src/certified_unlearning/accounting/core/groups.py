@@ -14,7 +14,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float, float]:
-    """Return the (epsilon, delta) of indistinguishability under several edits, given those under one edit.
+    """Return the epsilon and delta of indistinguishability under several edits, given the values under one edit.
 
     For ``g`` edits, the result is ``(g epsilon, g e^((g - 1) epsilon) delta)``.
 
@@ -30,7 +30,7 @@ def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float,
 
 @dataclass(frozen=True, kw_only=True)
 class GroupBudget:
-    """How private a learner must be if its model stays in use over several edits (Ullah, 2024, Algorithm 25).
+    """The privacy that a learner needs if its model stays in use over several edits (Ullah, 2024, Algorithm 25).
 
     Attributes:
         rho: Share of the edits that cause a recomputation: every ``floor(1 / rho)``-th edit does. Above 0, at most 1.
@@ -46,7 +46,7 @@ class GroupBudget:
         require_positive(rho=self.rho, epsilon=self.epsilon)
         require_probability(delta=self.delta)
         if self.rho > 1:
-            raise ParameterError(f"rho must be at most 1, a computation for every edit, got {self.rho!r}")
+            raise ParameterError(f"rho must be at most 1 (a recomputation for every edit), got {self.rho!r}")
 
     @property
     def edits(self) -> int:

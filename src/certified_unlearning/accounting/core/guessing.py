@@ -1,8 +1,8 @@
 """How often a guess about removed records can be right under a guarantee.
 
 The guesser knows everything except whether the records were unlearned from the model or the model was made without
-them. Both are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the total
-variation distance of the two distributions, and every guarantee bounds ``TV``.
+them. Both cases are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the
+total variation distance of the two distributions, and every guarantee bounds ``TV``.
 """
 
 import math
@@ -15,7 +15,7 @@ ROUNDING = 1e-12
 
 
 def right_guesses(*, epsilon: float, delta: float) -> float:
-    """Return the largest probability of a right guess that an (epsilon, delta) guarantee leaves, rounded up.
+    """Return the largest probability of a right guess that an (epsilon, delta) guarantee allows, rounded up.
 
     The probability is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of distributions attains
     it (Kairouz, Oh, Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
@@ -31,11 +31,11 @@ def right_guesses(*, epsilon: float, delta: float) -> float:
 
 
 def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
-    """Return the largest probability of a right guess that Gaussian differential privacy leaves, rounded up.
+    """Return the largest probability of a right guess that Gaussian differential privacy allows, rounded up.
 
     The probability is ``Phi(mu / 2)``, as in the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian
     Differential Privacy", 2022, Definition 2.6). If every delta is increased by some amount, the probability is
-    increased by half of it.
+    increased by half of that amount.
 
     Args:
         mu: The parameter of the guarantee, at least 0.

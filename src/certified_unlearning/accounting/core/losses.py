@@ -60,14 +60,14 @@ def logistic_constants(
     Source: Langevin unlearning, Table 1 (``bound``: ``L = 1/4 + lambda``). ``spectral`` multiplies the 1/4 by the
     largest eigenvalue of ``X'X / n``. That eigenvalue depends on the data, and without a margin it gives no guarantee.
     Every replaced record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to
-    the eigenvalue. Then ``L`` holds before and after the removals, and never exceeds that of ``bound``.
+    the eigenvalue. Then ``L`` holds before and after the removals, and never exceeds the ``L`` of ``bound``.
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
         smoothness: The rule for ``L``.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
-        records: Total number of removed records; used for ``spectral-with-margin`` only.
+        records: Total number of removed records; used only for ``spectral-with-margin``.
 
     Raises:
         ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
@@ -98,9 +98,9 @@ def softmax_constants(
         smoothness: The rule for ``L``. The spectral rules multiply the 1 or 1/2 by an eigenvalue, as in
             `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
-        records: Total number of removed records; used for ``spectral-with-margin`` only.
+        records: Total number of removed records; used only for ``spectral-with-margin``.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
-            ``L = 1/2 + lambda``, ``M = sqrt(2)``. Both hold for every data set.
+            ``L = 1/2 + lambda``, ``M = sqrt(2)``. Both choices hold for every data set.
 
     Raises:
         ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
@@ -130,7 +130,7 @@ def ridge_constants(
         regularisation: ``lambda / n``.
         smoothness: The rule for ``L``. The spectral rules multiply the 1 by an eigenvalue, as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
-        records: Total number of removed records; used for ``spectral-with-margin`` only.
+        records: Total number of removed records; used only for ``spectral-with-margin``.
 
     Raises:
         ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
@@ -143,16 +143,15 @@ def ridge_constants(
 
 
 def ridge_radius(strong_convexity: float) -> float:
-    """Return the radius ``R`` of a ball around 0 that contains the minimiser of ridge regression for all records.
+    """Return the radius ``R`` of a ball around 0 that contains the minimiser of ridge regression for any records.
 
     The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets ``b
     = y / sqrt(n)``. Therefore ``||b||`` and the singular values ``s`` of ``A`` are at most 1. The minimiser's norm is
     at most the largest ``s / (s^2 + m)`` over these ``s``. That is ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``; if ``m`` is
     above 1, it is ``1 / (1 + m)``, at ``s = 1``. A single record attains the bound, with ``x`` of norm ``sqrt(m)`` or 1
-    and ``y = 1``. The bound is never larger than those from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad
-    F(0)||
-    <= 1``. The bound also holds if records are removed, become zeros or are replaced, because ``n`` is at least the
-    number of records.
+    and ``y = 1``. The bound is never larger than the bounds that follow from ``m ||w||^2 / 2 <= F(0) <= 1/2`` and
+    ``m ||w|| <= ||grad F(0)|| <= 1``. The bound also holds if records are removed, become zeros or are replaced,
+    because ``n`` is at least the number of records.
 
     Args:
         strong_convexity: Strong convexity ``m``, above 0.

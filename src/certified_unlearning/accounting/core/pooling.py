@@ -1,16 +1,16 @@
 """Shifted interpolation (Bok, Su, Altschuler, ICML 2024): Gaussian DP of noisy gradient steps, exact on quadratics.
 
-Two runs make noisy gradient steps. The number and size of the steps, the noise and the ball are the same, and only the
-data differ. Step ``t`` has the weight ``w_t = prod_{u > t} c_u``. The signal and the noise of step ``t`` that remain at
-the end are ``p_t = w_t s_t`` and ``q_t = w_t^2 tau_t^2``. If the runs start ``z_0`` apart (``W_infinity``), the first
-``p`` is enlarged by ``w_0 z_0``. Noise hides signal of the same step and of earlier steps, so the least cost is a
-shortest path: merge neighbours whenever the ratio ``p/q`` of the earlier one is at least that of the later one. Then
-``mu^2`` is the sum of ``p^2/q`` over the blocks: the *pooled* value. For smooth, strongly convex or convex losses, the
-final distributions are ``mu``-Gaussian DP in both directions. If all steps end in one block, ``mu`` has the closed form
-``sum p / sqrt(sum q)``; otherwise that closed form is too small. If the maps are only known to be ``c_t``-Lipschitz, no
-smaller value holds.
+Two runs make noisy gradient steps. The runs differ only in the data, not in the number and size of the steps, the
+noise, or the ball onto which steps may project. Step ``t`` has the weight ``w_t = prod_{u > t} c_u``. The signal and
+the noise of step ``t`` that remain at the end are ``p_t = w_t s_t`` and ``q_t = w_t^2 tau_t^2``. If the runs start
+``z_0`` apart (``W_infinity``), the first ``p`` is enlarged by ``w_0 z_0``. Noise hides signal of the same step and of
+earlier steps, so the least cost is a shortest path. To find it, neighbouring steps are merged into blocks whenever the
+ratio ``p/q`` of the earlier one is at least that of the later one. The *pooled* ``mu`` is the square root of the sum of
+``p^2/q`` over the blocks. For smooth, strongly convex or convex losses, the final distributions are ``mu``-Gaussian DP
+in both directions. If all steps are merged into one block, ``mu`` has the closed form ``sum p / sqrt(sum q)``;
+otherwise that closed form is too small. If the maps are only known to be ``c_t``-Lipschitz, no smaller value holds.
 
-A guarantee compares with a run of the same algorithm, and covers requests that were fixed in advance.
+The comparator of a guarantee is a run of the same algorithm. A guarantee covers requests that were fixed in advance.
 """
 
 import math
@@ -74,7 +74,7 @@ class NoisyPhase:
             )
 
     def lasting(self, steps: float) -> "NoisyPhase":
-        """Return a phase with another number of these steps; raises the errors of the class."""
+        """Return the phase with another number of steps. The errors are those of the class."""
         return NoisyPhase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
 
     @property
@@ -86,7 +86,7 @@ class NoisyPhase:
 def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -> float:
     """Return the smallest ``mu`` of Gaussian DP that holds after phases of noisy steps.
 
-    This is the pooled value that the module's docstring defines. Within a phase, ``p_t/q_t = s / (w_t tau^2)`` never
+    This is the pooled ``mu`` that the module's docstring defines. Within a phase, ``p_t/q_t = s / (w_t tau^2)`` never
     increases, so a phase is one block, and its sums are geometric. Therefore the computing time is linear in the number
     of phases and does not depend on their numbers of steps.
 
@@ -95,8 +95,9 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
         starting_distance: ``z_0``, the distance between the starts of the runs (``W_infinity``).
 
     Returns:
-        ``mu``, with a relative error of about 1e-13; infinite if no noise hides some signal. A positive value that
-        would underflow is rounded up to the least normal double, or to a number a few orders of magnitude larger.
+        ``mu``, with a relative error of about 1e-13; infinite if some signal is not hidden by any noise. A positive
+        value that would underflow is rounded up to the least normal double, or to a number a few orders of magnitude
+        larger.
 
     Raises:
         ParameterError: ``starting_distance`` is negative.
@@ -106,7 +107,7 @@ def pooled_mu(phases: Sequence[NoisyPhase], *, starting_distance: float = 0.0) -
 
 @dataclass(frozen=True)
 class Pool:
-    """Phases merged into blocks. More phases can be added, because planners try many ends for one run.
+    """Phases merged into blocks. More phases can be added, so that planners can try many endings of one run.
 
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
@@ -137,9 +138,10 @@ class Pool:
         noise_std: float,
         starting_distance: float = 0.0,
     ) -> "Pool":
-        """Return the blocks of many phases with equal contraction and noise. This equals `of`, but needs no loop.
+        """Return the blocks of many phases with equal contraction and noise.
 
-        An isotonic regression of the ratios ``p/q`` with weights ``q`` gives the blocks.
+        The result equals that of `of`, but the computation needs no loop. An isotonic regression of the ratios ``p/q``
+        with weights ``q`` gives the blocks.
 
         Args:
             steps: Number of steps of each phase, at least 1; shape ``(phases,)``.
@@ -268,7 +270,7 @@ def mu_of_all(
 
 
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
-    """Return how much of each phase's signal and noise remains at the end of the run.
+    """Return the parts of each phase's signal and noise that remain at the end of the run.
 
     The noise is in units of the variance of a step's noise.
 
@@ -285,7 +287,7 @@ def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tu
 
 
 def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:
-    """Return where the blocks of merged neighbours start, and where the last one ends."""
+    """Return the indices at which the blocks of merged neighbours start, and the index at which the last block ends."""
     from scipy.optimize import isotonic_regression  # takes half a second to import
 
     blocks: NDArray[np.int64] = isotonic_regression(ratios, weights=weights).blocks

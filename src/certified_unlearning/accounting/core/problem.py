@@ -18,10 +18,9 @@ from certified_unlearning.vocabulary import Adjacency
 class Problem:
     """The constants of an objective, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
 
-    These are constants of the *algorithm*. Learning, unlearning and the retraining that a guarantee compares with use
-    the
-    same constants, which are never recomputed from the remaining data. Code that applies a theorem checks the theorem's
-    condition on ``step_size``.
+    These are constants of the *algorithm*. Learning, unlearning and the comparator's retraining use the same constants,
+    which are never recomputed from the remaining data. Code that applies a theorem checks the theorem's condition on
+    ``step_size``.
 
     Attributes:
         n: Number of training records, the normaliser of the mean.
@@ -31,7 +30,7 @@ class Problem:
         lipschitz: Bound ``M`` on the norm of each record's *data-loss* gradient (the regulariser cancels in every
             difference of two data sets).
         step_size: Step size ``eta``.
-        adjacency: What erasing a record means in the comparator's data set. ``replace``: another admissible record
+        adjacency: The meaning of erasing a record in the comparator's data set. ``replace``: another admissible record
             takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the step size
             and the noise stay the same. ``remove``: the mean is that of the remaining records, with their number as
             normaliser, while the regulariser, the step size and the noise stay the same.
@@ -70,12 +69,11 @@ class Problem:
     def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
         """Return the largest distance between the gradients of ``f_D`` and ``f_D'``, if the data differ in ``records``.
 
-        The distance is ``2 M S / n`` for ``replace`` and ``M S / n`` for ``zero-out``. (Langevin unlearning's bounds
-        are
-        for ``replace``; adjacency enters them only through this distance.) For ``remove``, the distance is ``2 M S /
-        n_t``,
-        where ``n_t`` is the number of records in the larger of the two sets. Half of it comes from the records and half
-        from the normaliser. If rounding is counted, the possible excess of a row's norm above 1 is counted, too.
+        The distance is ``2 M S / n`` for ``replace`` and ``M S / n`` for ``zero-out``. Langevin unlearning's bounds are
+        stated for ``replace``. Adjacency enters them only through this distance. For ``remove``, the distance is
+        ``2 M S / n_t``, where ``n_t`` is the number of records in the larger of the two sets. Half of this distance
+        comes from the records, and half from the normaliser. If rounding is counted, the possible excess of a row's
+        norm above 1 is counted, too.
 
         Args:
             records: Number of records ``S``.

@@ -11,19 +11,19 @@ Rounding and projection are functions of the exact sum, so they reveal only what
 start of the next step by at most ``u |V|``. The sampler's error displaces it by ``tau kappa``. Hence ``V_(t+1) =
 phi(V_t) + e_t + tau Z_(t+1)``, where ``phi`` is the exact update. The error ``e_t`` is a function of the past, and
 ``|e_t|`` is at most the *step error* ``rho``. This is all that the interpolation requires: its shifts may depend on the
-past, but not on future noise. (Both numbers of a Box and Muller pair are used within one step.) The interpolation is
-about ``V_T``. The published numbers are ``V_T`` after rounding, with noise that is off by up to ``tau kappa``, the
-*resolution*. Questions about smaller differences, such as attacks on the last bits of floating-point noise (Mironov,
-CCS 2012), are outside the guarantee.
+past, but not on future noise. (Both numbers of a Box and Muller pair are used within one step.) The interpolation's
+guarantee is for ``V_T``. The published numbers are ``V_T`` after rounding, with noise that is off by up to
+``tau kappa``, the *resolution*. The guarantee does not cover smaller differences, for example attacks on the last bits
+of floating-point noise (Mironov, CCS 2012).
 
 The step error covers losses of linear scores of rows of norm at most 1, as computed by `objectives` and by compiled
 steps. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient,
-whose derivative ``q`` bounds, is off by ``q`` times the error of the score, plus the rounding of sigmoid or softmax.
-Twice that rounding is counted, which also covers the product with a class weight of at most 1. The sum of ``n``
-gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of the
-update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which is Gaussian
-because the regulariser's gradient is linear.
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient
+with a derivative of at most ``q`` is off by ``q`` times the error of the score, plus the rounding of sigmoid or
+softmax. Twice that rounding is counted, which also covers the product with a class weight of at most 1. The sum of
+``n`` gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of
+the update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which is
+Gaussian because the regulariser's gradient is linear.
 
 The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as its coefficient, which grows with
 ``w``. Every step projects on a ball of radius ``R``, so ``M = R + 1`` bounds the residual. A score is off by ``gamma_f
@@ -60,8 +60,8 @@ SHARE = 0.1
 """Largest share of a guarantee that a plan spends on rounding."""
 
 Noise = Literal["every step", "publication", "publication, fed back"]
-"""Where noise is added. With `publication`, the next steps start from the weights without noise; with `fed back`, from
-the noisy weights."""
+"""Where noise is added. With `publication`, the next steps start from the weights without noise. With
+`publication, fed back`, they start from the noisy weights."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,10 @@ def rounding(
 
 
 def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
-    """Return ``q``, a coefficient's error in units of ``u``, and the largest sum of a record's coefficients' sizes."""
+    """Return three bounds of a loss: ``q``, the error of a coefficient, and the sum of a record's coefficients.
+
+    The error is in units of ``u``. The sum is that of absolute values.
+    """
     if classes == 1:
         return 1.0, 2 * lipschitz, lipschitz
     return (0.25, 8.0, 1.0) if classes == 2 else (0.5, 2.0 * classes + 16, 2.0)
@@ -219,7 +222,7 @@ def resolution(dimension: int, dtype: str) -> float:
 
 
 def longest_noise(dimension: int) -> float:
-    """Return the norm that ``d`` standard normal numbers exceed with probability at most `FAILURE`."""
+    """Return the norm that a vector of ``d`` standard normal numbers exceeds with probability at most `FAILURE`."""
     return math.sqrt(dimension) + math.sqrt(-2 * math.log(FAILURE))
 
 

@@ -5,7 +5,7 @@ import math
 from certified_unlearning.accounting.core.problem import Problem
 
 QUICK_CONDITION = 100
-"""``C n`` of a model that needs few steps to learn and unlearn."""
+"""The value of ``C n`` at which a model needs few steps to learn and to unlearn."""
 
 
 def weights_bound(*, strong_convexity: float, classes: int) -> float:

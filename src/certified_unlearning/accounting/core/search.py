@@ -8,14 +8,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
-"""The largest whole number tried."""
 
-# No run needs more steps than this.
 MOST_STEPS = 10**12
+"""The largest number of steps that searches try. No run needs more."""
 
 GRID_SPACING = 1.0
-# New points are at the fractions EVENLY of the bracket, and at the fractions CROWD of the way from the vertex to its
-# ends.
+# New points are at the fractions EVENLY of the bracket, and at the fractions CROWD of the way from the vertex to the
+# bracket's ends.
 EVENLY = np.linspace(0, 1, 17)
 CROWD = 8.0 ** -np.arange(1, 9)
 # The error of the least value is half the curvature times the square of the distance to the minimum. With many steps of
@@ -28,12 +27,12 @@ FLAT = 4e-15
 
 
 def minimise(function: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
-    """Return the minimiser of a function on ``[low, high]``, and its value there.
+    """Return the minimiser of a function on ``[low, high]``, and the least value.
 
     A grid of spacing 1 brackets the minimum. In each round, the bracket shrinks to the neighbours of the best new
-    point. Evenly spaced points shrink the bracket to at most an eighth. Points crowded around the vertex of a parabola
-    through the last bracket shrink it to almost nothing. The function must have only one valley, or valleys wider than
-    the grid.
+    point. Evenly spaced points shrink the bracket to at most an eighth of its length. Points crowded around the vertex
+    of a parabola through the last bracket shrink it to almost nothing. The function must have only one valley, or
+    valleys wider than the grid.
 
     Args:
         function: Maps an array of points to an array of values, which are infinite where the function is undefined.
@@ -75,7 +74,8 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
 
     Args:
         estimate: A guess of the real number above which whole numbers are sufficient.
-        is_enough: Tells whether a number is sufficient. It is false below some number, and true from that number on.
+        is_enough: Function that returns whether a number is sufficient: False below some number, and True from that
+            number on.
         minimum: The smallest number considered.
     """
     number = math.ceil(max(estimate, minimum))

@@ -36,8 +36,8 @@ void pool(int64_t count, const double *sensitivities, double starting_distance, 
 
 }  // namespace
 
-// Writes, for each of `count` steps from `start` on, in how many records the two runs differ. By pair p, records[p] records
-// of batch[p] differ whenever that batch is visited before step until[p].
+// Writes the number of records in which the two runs differ, for each of `count` steps from `start` on. Because of pair p,
+// records[p] records of batch[p] differ whenever that batch is visited before step until[p].
 extern "C" void differing(int64_t pairs, const int64_t *batch, const int64_t *records, const int64_t *until, int64_t batches,
                           int64_t start, int64_t count, double *steps) {
     std::fill(steps, steps + count, 0.0);
@@ -65,7 +65,7 @@ extern "C" int64_t single_steps(int64_t count, const double *sensitivities, doub
 }
 
 // Returns mu of successive runs, each counted on its own. Run r lasts from step ends[r] to ends[r + 1], and `sensitivities`
-// begins with step `first`. Of a run longer than 2 `window`, only the last `window` steps are counted, from a starting
+// begins with step `first`. In a run longer than 2 `window`, only the last `window` steps are counted, from a starting
 // distance.
 extern "C" double single_steps_of_all(int64_t runs, const int64_t *ends, int64_t first, const double *sensitivities,
                                       int64_t window, double distance, const double *decays) {

@@ -29,8 +29,8 @@ def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
     """Return, for each step on cyclic mini-batches, how many records of the step's batch differ.
 
     Args:
-        pairs: Shape ``(3, pairs)``. Each column has a batch, the number of its records that differ, and the number of
-            the step from which on they no longer differ.
+        pairs: Shape ``(3, pairs)``. Each column holds a batch, the number of its records that differ, and the number of
+            the first step at which they no longer differ.
         batches: Number of batches, ``l``.
         start: Number of the first step. Step ``t`` uses batch ``t mod l``.
         steps: Number of steps, which `takes` must accept.
@@ -71,7 +71,7 @@ class Decays:
 
 
 def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_distance: float) -> Pool:
-    """Return the blocks of single steps with equal contraction and noise, as `Pool.of_runs` does.
+    """Return the blocks of single steps with equal contraction and noise, like `Pool.of_runs`.
 
     Args:
         sensitivities: Sensitivity of each step, shape ``(steps,)``. `takes` must accept the number of steps, at least
@@ -100,14 +100,14 @@ def mu_of_all(
     noise_std: float,
     distance: float,
 ) -> float:
-    """Return the joint ``mu`` of successive runs, as `pooling.mu_of_all` does.
+    """Return the joint ``mu`` of successive runs, like `pooling.mu_of_all`.
 
     If a run is longer than twice the window, only its last steps are counted, from a starting distance.
 
     Args:
         sensitivities: Sensitivity of each step from ``first`` to the end of all runs, shape ``(steps,)``. `takes` must
             accept the number of these steps.
-        ends: Numbers of steps, shape ``(runs + 1,)``. Run ``r`` begins with step ``ends[r]`` and ends before step
+        ends: Step numbers, shape ``(runs + 1,)``. Run ``r`` begins with step ``ends[r]`` and ends before step
             ``ends[r + 1]``.
         first: The first step that is counted.
         window: Number of steps of a long run that are counted.
@@ -128,7 +128,7 @@ def mu_of_all(
 
 
 def _doubles(values: Array, unit: float) -> Array:
-    """Return values in a unit as doubles, the only type that the compiled source reads."""
+    """Return values divided by a unit, as doubles, the only type that the compiled source reads."""
     return np.ascontiguousarray(values, dtype=np.float64) / unit
 
 

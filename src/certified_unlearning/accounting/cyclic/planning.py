@@ -19,7 +19,7 @@ MOST_ROUNDS = 1000
 
 
 def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0, places: Places | None = None) -> int:
-    """Return the fewest steps by which one more request meets the target of a stream.
+    """Return the fewest steps with which one more request meets the target of a stream.
 
     Args:
         requests: The earlier requests and the target.

@@ -31,7 +31,8 @@ FORGOTTEN = 30.0
 MOST_COUNTED = 2 * 10**7
 """Largest number of steps in one array. Each step temporarily needs up to 230 bytes of memory."""
 MOST_IN_ALL = 10**18
-"""Largest number of steps that the counting integers can hold. A difference that needs more steps never fades."""
+"""Largest number of steps that the counting integers can hold. A difference that would need more steps to fade is
+treated as permanent."""
 STEPS_OF_PIECE = 10**6
 """The joint curve of all models is computed in pieces of this many steps, or of the steps of one longer request."""
 
@@ -44,7 +45,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
     Args:
         problem: The constants of a *batch*: ``n`` is ``b``, and ``smoothness`` holds for the mean loss of every batch.
-            For logistic regression on rows of norm at most 1, ``1/4 + lambda`` does.
+            An example is ``1/4 + lambda`` for logistic regression on rows of norm at most 1.
         schedule: Noise, learning steps, the steps of every request, and the cycle.
 
     Raises:
@@ -73,8 +74,8 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the curve for an observer that keeps every published model, including the learned one.
 
-    Given all models published so far, both runs continue from the same point. So the steps between two publications
-    count on their own, and the ``mu^2`` of all publications add up (adaptive composition of Gaussian DP).
+    Given all models published so far, both runs continue from the same point. So the steps between two publications are
+    counted separately, and the ``mu^2`` of all publications add up (adaptive composition of Gaussian DP).
 
     Args:
         problem: The constants of a batch, as for `curve`.
@@ -90,7 +91,7 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> GaussianCurve:
-    """Return the `joint_curve` of a schedule from its requests; raises the errors of `joint_curve`."""
+    """Return the `joint_curve` of a schedule from its requests. The errors are those of `joint_curve`."""
     # The step before which each model was published; learning begins with step 0.
     learning_steps = int(schedule.learning_steps)
     ends = np.array((0, learning_steps, *schedule.steps), dtype=np.int64).cumsum()
@@ -158,7 +159,7 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
 
 
 class Requests:
-    """The requests of a schedule. They determine in how many records each step differs, in any arithmetic.
+    """The requests of a schedule. They determine the number of differing records of each step, in any arithmetic.
 
     Attributes:
         cycle: The mini-batches.
@@ -192,7 +193,7 @@ class Requests:
         return none._with(columns, sum(schedule.records), ends[-1])
 
     def after(self, records: int, answer: tuple[int, ...], places: Places | None) -> "Requests":
-        """Return the requests with one more.
+        """Return these requests and one more.
 
         Args:
             records: Number of records that the new request removes.
@@ -236,8 +237,8 @@ class Requests:
             return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
         if steps > MOST_COUNTED:
             raise InfeasibleError(
-                f"{steps} steps that have not faded are more than the {MOST_COUNTED:.0e} that a guarantee of "
-                "mini-batches counts; raise step_size * strong_convexity, or learn for fewer steps"
+                f"the differences of {steps} steps have not faded, but a guarantee of mini-batches can count at most "
+                f"{MOST_COUNTED:.0e} steps; raise step_size * strong_convexity, or learn for fewer steps"
             )
         batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
         width = max(1, min(batches, steps))
@@ -293,7 +294,7 @@ class Steps:
     """
 
     def __init__(self, problem: Problem, sigma: float) -> None:
-        """Set the constants and the noise scale; raises the errors of `curve`."""
+        """Set the constants and the noise scale. The errors are those of `curve`."""
         self.problem = problem
         self.agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
         self.of_a_record = one.sensitivity - self.agreeing.sensitivity
@@ -306,12 +307,12 @@ class Steps:
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest possible distance between two runs, after endless steps that differ in all records."""
+        """Return the largest possible distance of two runs, after infinitely many steps that differ in all records."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 
     def before_answer(self, requests: Requests) -> Pool:
-        """Return the pooled effect of all requests before the last request is answered."""
+        """Return the pooled effect of all requests, of which the last one is not answered yet."""
         steps = requests.steps
         # Steps slightly older than the window change nothing, and keeping them saves a new search for the visits.
         start = steps - self.window if steps > 2 * self.window else 0

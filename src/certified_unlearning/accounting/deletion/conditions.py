@@ -1,7 +1,7 @@
 """Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
 Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. Lemmas F.3
-and F.4 imply that all theorems do, but these lemmas are wrong: clipped gradients of a convex loss need be neither
+and F.4 imply that all theorems survive, but these lemmas are wrong: clipped gradients of a convex loss need be neither
 monotone nor the gradient of a function.
 """
 

@@ -3,14 +3,15 @@
 Source: Chourasia and Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023). A model is
 learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start.
 Every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the published
-model. Only the model is kept between requests. There are two guarantees, both Rényi divergences of one order ``alpha``
-(the paper's ``q``). ``epsilon_dp`` bounds the divergence between models on two data sets that differ in one *present*
-record. ``epsilon_dd`` bounds the divergence between the model and one that never saw a *deleted* record. Every bound
-here compares not with retraining, but with the same run on data in which that record was replaced at the start.
+model. Only the model is kept between requests. There are two guarantees. Both are bounds on Rényi divergences of the
+same order ``alpha`` (the paper's ``q``). ``epsilon_dp`` bounds the divergence between models on two data sets that
+differ in one *present* record. ``epsilon_dd`` bounds the divergence between the model and one that never saw a
+*deleted* record. The comparator of every bound here is not retraining, but the same run on data in which that record
+was replaced at the start.
 
 In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser. ``smoothness`` is the paper's ``lambda
 + beta``, ``lipschitz`` is its ``L`` (without the regulariser), and ``sensitivity(records)`` is its ``2 L m / n``.
-Bounds protect ``records`` records jointly; in the paper's bounds, this number is 1. `dynamics.corollary_1` is Theorem
+Bounds protect ``records`` records jointly. In the paper's bounds, ``records`` is 1. `dynamics.corollary_1` is Theorem
 G.9, which bounds the divergence for a remaining record after any chain of calls. `dynamics.composition` is Theorem G.7,
 which needs no convexity.
 """
@@ -48,10 +49,10 @@ from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, langevin_floor
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# `simplified`: Theorem G.15 as stated. `tight`: the last line of that theorem's proof. The other two are not claims of
-# the paper. `doubled`: while both runs see the same data, their drifts coincide, and the divergence falls twice as
-# fast. `shifted`: shifted interpolation of the same two phases. No bound that covers all these losses and starts can be
-# smaller than `shifted`.
+# `simplified`: Theorem G.15 as stated. `tight`: the last line of that theorem's proof. `doubled` and `shifted` are not
+# claims of the paper. `doubled`: while both runs see the same data, their drifts coincide, and the divergence falls
+# twice as fast. `shifted`: shifted interpolation of the same two phases. No bound that covers all these losses and
+# starts can be smaller than `shifted`.
 DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
 
 
@@ -116,16 +117,16 @@ def adaptive_deletion_curve(
     from *every* observed model on, and the divergences add up. Their sum is at most the printed ``epsilon_dd + p
     epsilon_dp``. The sum bounds the observed models and the released one jointly. Therefore it also bounds all later
     releases, which Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an advantage above the
-    `soundness.gaussian_advantage` of the curve's ``mu``.
+    `soundness.gaussian_advantage` of this bound.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
-        learning_steps: Number of learning steps, ``K_A``. If a request added the records, counting starts there, with
-            the steps of that request.
+        learning_steps: Number of learning steps, ``K_A``. If a request added the records, counting starts with the
+            steps of that request.
         request_steps: Number of steps of each request. The last request deletes the records.
-        observed: The models on which requests may depend, in increasing order: 0 is the learned model, ``j`` the model
-            after request ``j``.
+        observed: The models on which requests may depend, in increasing order: 0 is the learned model, and ``j`` is the
+            model after request ``j``.
         records: Number of deleted records, which the bound protects jointly.
         form: The form of the bound.
 
@@ -149,7 +150,7 @@ def adaptive_deletion_curve(
 
 @dataclass(frozen=True)
 class DeletionPlan:
-    """How to learn and answer requests (Theorem 5.1), and what this certifies, for whole numbers of steps.
+    """A plan of learning and of answers to requests (Theorem 5.1) in whole steps, and the certified bounds.
 
     Attributes:
         problem: The constants, with step size ``1 / (2 smoothness)`` and adjacency ``replace``.
@@ -248,8 +249,8 @@ def plan_deletion(
         present = _mu(problem, sigma, 1, 0, math.inf)
         if alpha * present**2 / 2 > epsilon_dp or alpha * langevin_floor(problem).mu(sigma) ** 2 / 2 > epsilon_dd:
             raise AssumptionError(
-                f"the noise that epsilon_dp = {epsilon_dp} asks for, sigma = {sigma:.6g}, is too small for {dtype}: "
-                "with rounding the promises do not hold; lower epsilon_dp, raise epsilon_dd, or use dtype float64"
+                f"the noise that epsilon_dp = {epsilon_dp} requires, sigma = {sigma:.6g}, is too small for {dtype}: "
+                "with rounding, the guarantees do not hold; lower epsilon_dp, raise epsilon_dd, or use dtype float64"
             )
     learning, deletion = steps_for_risk(problem, alpha=alpha, dimension=dimension, epsilon=epsilon_dp, records=records)
 
@@ -275,14 +276,14 @@ def plan_deletion(
 
 
 def _rate(problem: Problem, form: DeletionForm) -> float:
-    """Return ``c``, the rate at which the divergence falls while drifts may differ."""
+    """Return ``c``, the rate at which the divergence falls while the runs' drifts may differ."""
     if form not in get_args(DeletionForm):
         raise ParameterError(f"form must be one of {', '.join(get_args(DeletionForm))}, got {form!r}")
     return lemma_5_rate(problem) / 2 if form == "simplified" else sharp_rate(problem) / 2
 
 
 def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionForm) -> float:
-    """Return the factor for `linear_curve`, by which ``alpha (sensitivity / sigma)^2`` gives the divergence."""
+    """Return the factor for `linear_curve`, which turns ``alpha (sensitivity / sigma)^2`` into the divergence."""
     check_steps(steps)
     check_steps(steps_before)
     rate = _rate(problem, form)

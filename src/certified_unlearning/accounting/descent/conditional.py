@@ -2,9 +2,9 @@
 
 The algorithm is that of `descent.shifted.published_state_curve`. Learning publishes ``w_0``. Every request continues
 from the last published model ``w_(j-1)`` without noise in its steps, and publishes ``w_j = phi_j(w_(j-1)) + sigma
-Z_j``. That curve compares with a retrained model that was published, noised and continued at the same times. Here, as
-in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back distinguishes
-the two models, and more parameters make this effect stronger.
+Z_j``. The comparator of that curve is a retrained model that was published, noised and continued at the same times.
+Here, as in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back
+distinguishes the two models, and more parameters make this effect stronger.
 
 Derivation: With or without projection on a ball, the ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the
 optimum ``w*_j``. Removing ``b_j`` records moves the optimum by at most ``Delta_j = sensitivity(b_j) / m``. So the
@@ -20,19 +20,19 @@ distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-
 
 Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)``. The retrained one is distributed as
 ``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` keeps its bound, the two
-are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick divergence is
-jointly convex and at most 1. The retrained distribution is also a mixture over the same pasts, whose components are all
-equal. So in *both* directions
+distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick
+divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same pasts, with equal
+components. So in *both* directions
 
     ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
 
 without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...``, a past that breaks the bound adds at most its own
 probability, because ``Q(E) <= 1``.
 
-The bound covers the last model, and requests that were fixed in advance. Computed phases may end up to
-``rounding_distance``, ``rho``, away from exact ones. With the same noise, the computed run is within ``e_j =
-gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact run. Computed retraining is within ``rho`` of exact retraining.
-Together, this increases ``mu`` by ``(e_j + rho) / sigma``.
+The bound covers the last model, and requests that were fixed in advance. The end of a computed phase is within ``rho``
+(``rounding_distance``) of the end of the exact phase. With the same noise, the computed run is within
+``e_j = gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact run. Computed retraining is within ``rho`` of exact
+retraining. Together, this increases ``mu`` by ``(e_j + rho) / sigma``.
 """
 
 import math
@@ -52,7 +52,7 @@ from certified_unlearning.accounting.shifted.interpolation import contraction_ga
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
-# The share of delta that pays for the failure of distance bounds.
+# The share of delta that covers the failure of distance bounds.
 BETA_SHARE = 0.01
 
 
@@ -66,7 +66,7 @@ class Conditions(TypedDict):
 
 
 def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
-    """Return this module's arguments for computed learning from the origin.
+    """Return the `Conditions` of learning from the origin, with the rounding of the problem's arithmetic.
 
     Args:
         problem: The constants.
@@ -113,10 +113,11 @@ def conditional_mu(
         steps_per_request: Numbers of steps ``I_1, I_2, ...`` of the requests.
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
-            ``2 R`` in a ball of radius ``R``, ``M / m`` from 0.
-        beta: Largest probability of the pasts for which ``mu`` is larger.
-        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one,
-            from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is counted.
+            ``2 R`` in a ball of radius ``R``, or ``M / m`` if learning starts at 0.
+        beta: Largest probability that the past makes ``mu`` larger.
+        rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
+            exact phase, from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is
+            counted.
 
     Raises:
         ParameterError: The requests remove more records than exist.
@@ -143,7 +144,7 @@ def conditional_epsilon(
 ) -> float:
     """Return the epsilon at ``delta`` between the last published model and one that was retrained and noised once.
 
-    The bound is two-sided. A hundredth of ``delta`` pays for ``beta``, and the rest for the Gaussian.
+    The bound is two-sided. ``beta`` is a hundredth of ``delta``, and the rest is the delta of the Gaussian curve.
 
     Args:
         problem: The constants. The step size must be `descent_step_size`.
@@ -154,7 +155,8 @@ def conditional_epsilon(
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
         delta: Delta of the guarantee, strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
+        rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
+            exact phase.
 
     Raises:
         ParameterError: The requests remove more records than exist.
@@ -202,7 +204,8 @@ def least_conditional_steps(
         starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
         epsilon: Target epsilon.
         delta: Delta of the guarantee, strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
+        rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
+            exact phase.
 
     Returns:
         The number of steps; 0 if the target is met without steps.
@@ -274,10 +277,11 @@ def least_conditional_sigma(
         starting_distance: Largest distance ``D`` of the start from the optimum, see `conditional_mu`.
         epsilon: Target epsilon.
         delta: Delta of the guarantee, strictly between 0 and 1.
-        rounding_distance: Largest distance ``rho`` between the ends of a computed noiseless phase and of the exact one.
+        rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
+            exact phase.
 
     Raises:
-        ParameterError: ``records`` exceeds the number of records.
+        ParameterError: ``records`` exceeds ``problem.n``.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
         InfeasibleError: The steps are too few for any amount of noise.
     """
@@ -291,8 +295,8 @@ def least_conditional_sigma(
     slope = (left - decay * math.sqrt(dimension)) * (left + decay * math.sqrt(dimension))
     if left <= decay * math.sqrt(dimension) * (1 + ROUNDING):
         raise InfeasibleError(
-            f"after steps = {steps} the noise of the learned model, fed back, is above epsilon = {epsilon} at "
-            f"delta = {delta} whatever its size; raise steps or epsilon"
+            f"after steps = {steps} the fed-back noise of the learned model alone exceeds epsilon = {epsilon} at "
+            f"delta = {delta}, whatever sigma is; raise steps or epsilon"
         )
     # This solves decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed for sigma.
     fixed = decay * (_moved(problem, records, 0) + learned.rounding) + rounding_distance + learned.bound(beta)
@@ -389,7 +393,10 @@ def _decay(problem: Problem, steps: float) -> float:
 
 
 def _deviation(beta: float) -> float:
-    """Return by how much a 1-Lipschitz function of a Gaussian exceeds its mean with probability at most ``beta``."""
+    """Return a bound on the excess of a 1-Lipschitz function of a Gaussian over its mean.
+
+    The bound fails with probability at most ``beta``.
+    """
     return math.sqrt(-2 * math.log(beta))
 
 
@@ -399,7 +406,7 @@ def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> f
 
 
 def _shares(delta: float) -> tuple[float, float]:
-    """Return ``beta`` and the remaining part of ``delta``, which pays for the Gaussian."""
+    """Return ``beta`` and the remaining part of ``delta``, which is the delta of the Gaussian curve."""
     require_probability(delta=delta)
     beta = BETA_SHARE * delta
     return beta, delta - beta

@@ -1,10 +1,10 @@
 """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), as Langevin unlearning's Appendix N states it.
 
 Plain gradient descent with ``eta = 2 / (L + m)``, projected onto a ball, contracts by ``gamma = (L - m) / (L + m)``.
-Gaussian noise of standard deviation ``sigma`` per coordinate is added on publication only.
+Gaussian noise of standard deviation ``sigma`` per coordinate is added only on publication.
 
-Both theorems are stated for requests that add or remove one record. Langevin unlearning applies them unchanged to
-replacement, and this module applies them unchanged to every adjacency. So the values are *as published*, not derived
+Theorems N.1 and N.2 are stated for requests that add or remove one record. Langevin unlearning applies them unchanged
+to replacement, and this module applies them unchanged to every adjacency. So the values are *as published*, not derived
 here.
 """
 
@@ -54,8 +54,8 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
     """Return the published noise of Theorem N.1 (Neel et al.'s Theorem 9), if the noiseless weights are kept secret.
 
     The noise is ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. The
-    theorem needs `least_learning_steps`. It assumes ``epsilon = O(log(1/delta))`` without naming the constant, so this
-    assumption is not checked.
+    theorem requires at least `least_learning_steps`. It also assumes ``epsilon = O(log(1/delta))``. The constant is not
+    named, so this assumption is not checked.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -76,8 +76,8 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
 def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps: int) -> float:
     """Return the epsilon for which Theorem N.1 requires ``sigma``: the inverse of `secret_state_sigma`.
 
-    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged. The errors are those
-    of `secret_state_sigma`.
+    The theorem is stated for adding or removing a record, and is applied unchanged to the problem's adjacency. The
+    errors are those of `secret_state_sigma`.
     """
     require_positive(sigma=sigma)
     require_probability(delta=delta)
@@ -98,7 +98,7 @@ def published_state_plan(
 
     Both the steps and sigma use the least whole ``I`` that the bound allows. For MNIST 3 vs 8, spectral ``L`` and
     epsilon = 1, ``I = 66`` and sigma = 1.56e-4. The published code computes sigma from all steps of the request
-    (8.09e-6), which the theorem does not allow. The theorem needs `least_learning_steps`.
+    (8.09e-6), which the theorem does not allow. The theorem requires at least `least_learning_steps`.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -158,7 +158,7 @@ def published_state_epsilon(
 ) -> float:
     """Return the epsilon for which Theorem N.2 requires ``sigma``: the inverse of `published_state_plan`.
 
-    The theorem is published for add/remove, and is applied to the problem's adjacency unchanged.
+    The theorem is stated for adding or removing a record, and is applied unchanged to the problem's adjacency.
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -188,8 +188,8 @@ def published_state_epsilon(
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     if steps < bound * (1 - ROUNDING):
         raise AssumptionError(
-            f"Theorem N.2 needs I >= {bound} steps besides the extra ones for the epsilon = {epsilon} of this "
-            f"sigma, got {steps}"
+            f"Theorem N.2 needs I >= {bound} steps, in addition to the extra steps, for the epsilon = {epsilon} of "
+            f"this sigma, got {steps}"
         )
     return epsilon + published_state_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
 

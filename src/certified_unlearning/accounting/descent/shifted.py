@@ -31,11 +31,11 @@ def secret_state_mu(
     """Return the ``mu`` of Gaussian DP between a published model and a retrained one, with the state kept secret.
 
     After request ``i``, the noiseless parameters are within ``e_i = gamma^I (e_(i-1) + Delta)`` of the retrained ones,
-    with ``Delta = 2 M b / (m n)``. Noise is added on publication only. After converged learning,
+    with ``Delta = 2 M b / (m n)``. Noise is added only on publication. After converged learning,
 
         ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)``.
 
-    This ``mu`` covers the model of request ``i`` only. The secret state is never noised, so every further publication
+    This ``mu`` covers only the model of request ``i``. The secret state is never noised, so every further publication
     that an observer keeps adds its own ``mu^2``.
 
     Args:
@@ -47,9 +47,9 @@ def secret_state_mu(
             endless stream.
         learning_steps: Number of learning steps, ``T``; infinite for converged learning.
         radius: If None, the comparator is retrained from the same start for the same total number of steps, ``T + i
-            I``. Otherwise, the radius ``R`` of a ball that contains the start and onto which every step projects; then
-            the comparator is retrained separately, for ``T`` steps. Both models are then only near the optimum, which
-            adds ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
+            I``. Otherwise, the radius ``R`` of a ball that contains the start and onto which every step projects. In
+            that case, the comparator is retrained separately, for ``T`` steps. Both models are then only near the
+            optimum, which adds ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
         AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or the stream is endless although the
@@ -145,9 +145,10 @@ def published_state_curve(
     """Return the curve of the last published model, if each request continues from the published model.
 
     The noise is fed back. A request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
-    Delta``, followed by noise. So the bound compares *only* with a retrained model that is published, noised and
+    Delta``, followed by noise. So the comparator can *only* be a retrained model that is published, noised and
     continued at the same times. A retrained model that is noised once has another covariance, so epsilon can be ten
-    times as large; `conditional` and Theorem N.2 (`published.published_state_epsilon`) compare with such a model.
+    times as large. Such a model is the comparator of `conditional` and of Theorem N.2
+    (`published.published_state_epsilon`).
 
     Args:
         problem: The constants. The step size must be `descent_step_size`.

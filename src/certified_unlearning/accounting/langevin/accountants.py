@@ -6,9 +6,9 @@
 ``shifted``    shifted interpolation: exact on quadratic losses for step sizes up to 2 / (L + m), exact conversion
 =============  ====================================================================================================
 
-Both ``lsi`` accountants assume learning to stationarity and compare with a retrained model at stationarity.
-`stationarity` computes what a finite run adds to delta. ``shifted`` compares with the same learning run for the same
-total number of steps, for any number of steps.
+Both ``lsi`` accountants assume learning to stationarity, and their comparator is a retrained model at stationarity.
+`stationarity` computes what a finite run adds to delta. The comparator of ``shifted`` is the same learning run for the
+same total number of steps, which may be any number.
 """
 
 import math
@@ -32,7 +32,7 @@ AccountantName = str
 
 @dataclass(frozen=True)
 class LangevinAccountant(Accountant):
-    """How a schedule of noisy steps becomes a privacy curve, and how the curve becomes an epsilon.
+    """An analysis that turns a schedule of noisy steps into a privacy curve, and the curve into an epsilon.
 
     Attributes:
         unlearning_curve: Curve of the unlearned model after the last request of a schedule, compared with the retrained
@@ -42,7 +42,7 @@ class LangevinAccountant(Accountant):
         initial_curve: Curve of learning alone, on data sets that differ in some records.
         contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c``, and a Rényi divergence of order ``alpha``
             by about ``c^(1 / alpha)``.
-        conversion: How a Rényi curve is converted.
+        conversion: The conversion of Rényi curves.
         stationary: Whether the accountant assumes learning to stationarity, so that stopping earlier adds to delta.
         counts_rounding: Whether the curve includes rounding. Otherwise, rounding is added by the triangle inequality.
     """
@@ -152,8 +152,8 @@ def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: Accoun
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
     The curve covers only that model, not all published models jointly (see `interpolation.joint_curve`), and only
-    requests that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, for any number of
-    learning steps in the schedule. `stationarity.extra_delta` is the addition to delta for stopping earlier.
+    requests that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the
+    schedule's number of learning steps is. `stationarity.extra_delta` is the addition to delta for stopping earlier.
 
     Args:
         problem: The constants.

@@ -45,7 +45,7 @@ class Stream:
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """One accountant's calibration of a removal, and what it certifies.
+    """One accountant's calibration of a removal, and the certified guarantee.
 
     Attributes:
         accountant: Name of the accountant.
@@ -107,7 +107,9 @@ def calibrate(
     missing = [name for name, value in given.items() if value is None]
     if len(missing) != 1:
         named = f"{', '.join(missing)} are missing" if missing else "all were given"
-        raise ParameterError(f"give all but one of records, sigma, steps and epsilon (it is planned): {named}")
+        raise ParameterError(
+            f"give all but one of records, sigma, steps and epsilon (the missing one is planned): {named}"
+        )
     if stream is not None and missing == ["sigma"]:
         raise ParameterError("the least sigma is planned for one request only: with stream, give sigma")
     target = _Target(epsilon=cast(float, epsilon), delta=delta, accountant=accountant)

@@ -1,13 +1,13 @@
 """Langevin unlearning's sequential bound, with Hölder exponents that are optimised at every request.
 
 Corollary 3.4 compares the model before request ``s + 1`` with retraining on the new data by a weak triangle inequality
-with exponents 2. Here every request has its own best exponents (the general form, Prop. I.2), for each direction of the
-divergence separately.
+with exponents 2. Here, the general form of that inequality (Prop. I.2) is used: every request has its own best
+exponents, separately for each direction of the divergence.
 
 Derivation: Let ``P`` be the distribution of the model before the request, and let ``Q`` and ``R`` be the stationary
 distributions on the old and the new data. Let ``D_a(Q||R) <= A a`` in both directions, and let ``F(a)`` and ``B(a)`` be
 bounds on ``D_a(P||Q)`` and ``D_a(Q||P)``. Choose the exponents such that these bounds are needed at order ``b > a``.
-Then Prop. I.2 says
+Then Prop. I.2 gives
 
     ``D_a(P||R) <= a (b - 1) / (b (a - 1)) F(b) + A a (b - 1) / (b - a)``      (``p = b / a``),
     ``D_a(R||P) <= A a b / (b - a) + B(b)``      (``q (a - 1/p) = b``, so ``p = (b - 1) / (b - a)``).
@@ -24,10 +24,10 @@ A``:
 - ``K`` steps: ``exp(eta m K / a) (y - o) / V`` is convex in ``y``. Hence it is above its tangent at any point, and the
   tangent is a new line.
 - A request: ``min over y of V / (y - o) + A / (x - y) = (sqrt(V) + sqrt(A))^2 / (x - o)``. This is again a line. It is
-  best at the ``x`` whose best ``y`` is the point of the tangent.
+  tightest at the ``x`` for which the minimising ``y`` is the tangent point of the old line.
 
 Every line is a valid bound at all orders. The tangent points form a fixed ladder. The ladder is so fine that a finer
-one would change epsilon by about 1e-5 relative. No values are interpolated.
+one would change epsilon only by a relative amount of about 1e-5. No values are interpolated.
 """
 
 import math
@@ -72,7 +72,7 @@ class _Lines(NamedTuple):
     """Bounds ``U(x) <= scale / (x - offset)``, one for each rung. Each array has the shape ``(rungs,)``.
 
     Attributes:
-        touch: The point at which each line is best, increasing.
+        touch: The point at which each line is tightest, increasing.
         offset: ``o`` of each line, at least 0 and at most ``touch``.
         scale: ``V`` of each line, in units of the first request's ``A``.
     """
@@ -91,16 +91,16 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
     """Return bounds on the Rényi divergence between the unlearned and the retrained model after the last request.
 
     The bounds are those of Corollary 3.4 with the best Hölder exponents for each request, each order and each
-    direction. For a single request, they equal `lsi.curve`. The assumptions are those of `lsi.curve`. As there,
-    ``schedule.learning_steps`` is not used. The lines before the last request are cached, because planners try many
-    schedules that differ in the last request only.
+    direction. For a single request, they equal `lsi.curve`. The assumptions are those of `lsi.curve`, and
+    ``schedule.learning_steps`` is not used here, either. The lines before the last request are cached, because planners
+    try many schedules that differ only in the last request.
 
     Args:
         problem: The constants.
         schedule: Noise, records and steps of the requests.
 
     Raises:
-        ParameterError: The requests remove more records than the problem has, or than adjacency ``remove`` allows.
+        ParameterError: The requests remove more records than exist, or all records under adjacency ``remove``.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     lsi.check_assumptions(problem, schedule.sigma)
@@ -124,7 +124,7 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
 
 def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
-    """Return the forward and the backward lines for ``U_start`` of a request that follows ``earlier`` ones.
+    """Return the forward and the backward lines of ``U_start`` for the request after the ``earlier`` requests.
 
     Args:
         problem: The constants.

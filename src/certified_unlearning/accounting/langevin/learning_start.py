@@ -1,4 +1,4 @@
-"""The start of Langevin learning, the steps that forget it, and the cost of stopping earlier. PyTorch is not needed."""
+"""The start of Langevin learning, the steps that forget it, and the cost of fewer steps. PyTorch is not needed."""
 
 import math
 import sys
@@ -9,7 +9,7 @@ import numpy as np
 from certified_unlearning import accounting
 
 DELTA_SHARE = 0.01
-"""Share of delta reserved for learning that stops before stationarity, if its steps are planned."""
+"""Share of delta reserved for learning that stops before stationarity, if the number of learning steps is planned."""
 
 
 def starting_std(*, sigma: float, strong_convexity: float) -> float:
@@ -31,7 +31,8 @@ def learned_steps(
         delta: Delta of the guarantee.
     """
     beta = _beta(epsilon, delta)
-    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi). The two betas together use as much total variation as mu may.
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi). The two betas together use as much total variation as mu is allowed
+    # to use.
     return accounting.learned_steps(
         problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
     )

@@ -22,10 +22,11 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError
 
-# A request this many requests ago acts at orders above 2^56. There, neither its steps nor its Hölder factor change a
-# double.
+# A request that is followed by this many others acts at orders above 2^56. There, neither its steps nor its Hölder
+# factor change a double.
 RECENT_REQUESTS = 56
-# Terms that are smaller than another by this factor (a logarithm) do not change a double, even 56 of them together.
+# The logarithm of a factor. Terms that are smaller than another term by this factor do not change the sum as a double,
+# even 56 of them together.
 LOG_NEGLIGIBLE = 42.0
 
 
@@ -58,7 +59,7 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
     """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
 
     By Theorem 3.3 (strongly convex), the bound is ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta
-    T))``. For adjacencies other than ``replace``, their sensitivity replaces ``2 M S / n``.
+    T))``. For other adjacencies than ``replace``, the sensitivity of that adjacency replaces ``2 M S / n``.
 
     Args:
         problem: The constants.

@@ -135,7 +135,7 @@ def least_steps_after(
     minimum_steps: int = 0,
     accountant: AccountantName = "lsi",
 ) -> PlannedRequest:
-    """Return the fewest steps by which one more request meets the target, given the earlier requests.
+    """Return the fewest steps with which one more request meets the target, given the earlier requests.
 
     The certified epsilon is `unlearning_epsilon` of the schedule with that request. ``shifted`` uses the schedule's
     number of learning steps. The other accountants always assume learning to stationarity.
@@ -301,7 +301,7 @@ class _Target:
         return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
     def steps_needed(self, curve: PrivacyCurve, schedule: Schedule) -> float:
-        """Return how many steps the last request needs, a real number that is exact up to rounding.
+        """Return the number of steps that the last request needs, as a real number that is exact up to rounding.
 
         Args:
             curve: The curve of the schedule.
@@ -343,10 +343,10 @@ class _Target:
         return mu_from_epsilon(self.epsilon, self.delta)
 
     def _floor(self, sigma: float) -> float:
-        """Return the mu that rounding costs for any number of steps.
+        """Return the mu that is due to rounding, for any number of steps.
 
         Raises:
-            InfeasibleError: The cost is above the target.
+            InfeasibleError: This mu is not below the target's.
         """
         if self.problem.rounding == EXACT:
             return 0.0
@@ -364,7 +364,7 @@ class _Target:
     def _least_over_orders(
         self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
     ) -> float:
-        """Return the least requirement among the orders at which a Rényi divergence below the target is possible.
+        """Return the least requirement among the orders at which some positive Rényi divergence meets the target.
 
         Args:
             curve: Upper bounds on Rényi divergences.

@@ -37,7 +37,7 @@ def learned_steps(
         dimension: ``d``, the number of parameters.
         start_norm: Norm of the start, or of its mean.
         start_std: Standard deviation of each coordinate of the start; 0 for a fixed start.
-        mu_tolerance: The largest ``mu``.
+        mu_tolerance: The largest allowed ``mu``.
         beta: Probability with which each bound on a random distance may fail (see `starting_distance`).
 
     Raises:
@@ -131,9 +131,8 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
     Let ``nu_T`` and ``nu'_T`` be the distributions of the learned and of the retrained model, each after at least ``T``
     steps, and let ``nu`` and ``nu'`` be the stationary ones. Except with probability ``betas``, the start and the
     stationary draw are within `starting_distance`. Then the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity,
-    ``TV(nu_T, nu)
-    <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a Markov kernel
-    ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``,
+    ``TV(nu_T, nu) <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a
+    Markov kernel ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``,
 
         ``nu_T U(E) <= nu U(E) + tv <= e^epsilon nu'(E) + delta + tv <= e^epsilon (nu'_T(E) + tv) + delta + tv``,
         ``nu'_T(E) <= nu'(E) + tv <= e^epsilon nu U(E) + delta + tv <= e^epsilon (nu_T U(E) + tv) + delta + tv``.

@@ -1,8 +1,8 @@
 """How rounding weakens a guarantee, which arithmetic a run needs, and how much noise rounding requires.
 
 The derivation is in `rounding`. `shifted` and the results of `pooling` count a step error as sensitivity. Analyses of
-exact steps use the triangle inequality. Three pairs are indistinguishable: a computed run and the exact run on the same
-data, the two exact runs, and the other exact run and its computed run.
+exact steps use the triangle inequality. Three pairs of runs are indistinguishable: a computed run and the exact run on
+the same data, the two exact runs, and the other exact run and its computed run.
 """
 
 import math
@@ -23,17 +23,17 @@ TRIANGLE_SHARE = 1e-6
 
 
 class RoundingFloor(NamedTuple):
-    """The ``mu`` that rounding alone costs for any number of steps, ``per_precision / sigma + relative``."""
+    """The ``mu`` that is due to rounding alone, for any number of steps: ``per_precision / sigma + relative``."""
 
     per_precision: float
     relative: float
 
     def mu(self, sigma: float) -> float:
-        """Return the ``mu`` that rounding costs at a noise scale."""
+        """Return the ``mu`` that is due to rounding at a noise scale."""
         return self.per_precision / sigma + self.relative
 
     def least_sigma(self, epsilon: float, delta: float) -> float:
-        """Return the least noise scale at which rounding costs `SHARE` of a target's ``mu``, or infinity."""
+        """Return the least noise scale at which rounding uses at most `SHARE` of a target's ``mu``, or infinity."""
         room = SHARE * mu_from_epsilon(epsilon, delta) - self.relative
         return self.per_precision / room if room > 0 else math.inf
 
@@ -66,7 +66,7 @@ def computed(
 
 FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
-"""Factor on rounding in analyses that compare with exact runs, because there rounding also costs delta."""
+"""Factor on rounding in analyses of exact steps, in which rounding also adds to delta."""
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
@@ -91,8 +91,8 @@ def descent_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
 
     Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back, the errors of
-    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the error of one phase and its noise. In
-    total, they are at most ``sqrt(2)`` times that error.
+    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the ``mu`` of one phase and its noise. The
+    total ``mu`` is at most ``sqrt(2)`` times the ``mu`` of one phase.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
@@ -103,10 +103,10 @@ def descent_floor(problem: Problem) -> RoundingFloor:
 def chosen_arithmetic(
     candidates: dict[str, Problem], floor_of: FloorOf, *, sigma: float, may_rise: bool, epsilon: float, delta: float
 ) -> str:
-    """Return the first type in which rounding costs at most `SHARE` of the target's ``mu``.
+    """Return the first type in which rounding uses at most `SHARE` of the target's ``mu``.
 
     Args:
-        candidates: The problem in each type, with its rounding, coarsest first.
+        candidates: The problem in each type, with the rounding of that type, from the coarsest type to the finest.
         floor_of: `langevin_floor` or `descent_floor`.
         sigma: The noise scale, or the least noise scale that suffices without rounding.
         may_rise: Whether a larger noise scale may be used with the finest type.
@@ -114,7 +114,8 @@ def chosen_arithmetic(
         delta: Target delta.
 
     Raises:
-        AssumptionError: Rounding would cost more in every type. The message names the noise that would be enough.
+        AssumptionError: Rounding would use more than this share in every type. The message names the noise that would
+            be enough.
     """
     for dtype, problem in candidates.items():
         least = floor_of(problem).least_sigma(epsilon, delta)
@@ -144,7 +145,7 @@ FREE = RoundingCost(0.0, 0.0)
 
 
 def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
-    """Return what computed runs add to a guarantee, if they are within ``mu``-Gaussian DP of the exact runs.
+    """Return the additions to a guarantee for computed runs that are within ``mu``-Gaussian DP of the exact runs.
 
     Let the exact runs satisfy ``P'(E) <= exp(epsilon) Q'(E) + delta``, and let each computed run be ``(e, d)``-close to
     its exact run, so ``P(E) <= exp(e) P'(E) + d``. Together, these give ``epsilon + 2 e`` and

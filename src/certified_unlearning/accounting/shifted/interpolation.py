@@ -4,8 +4,8 @@ The results are exact on quadratics for step sizes up to ``2 / (L + m)``. For la
 
 This module computes the phases of a run. From these, `pooling` computes how much the end of the run reveals (Bok, Su,
 Altschuler, ICML 2024). The losses must be smooth, and strongly convex or convex. Every value holds with and without
-projection on a ball. A guarantee compares with a run of the same algorithm with the same constants, and covers requests
-that were fixed in advance.
+projection on a ball. The comparator of a guarantee is a run of the same algorithm with the same constants. A guarantee
+covers requests that were fixed in advance.
 """
 
 import math
@@ -22,7 +22,7 @@ from certified_unlearning.errors import AssumptionError
 def contraction_gap(problem: Problem) -> float:
     """Return ``1 - c`` for gradient steps, where ``c = max(|1 - eta m|, |1 - eta L|)``.
 
-    For step sizes up to ``2 / (L + m)``, it is exactly ``eta m``.
+    For step sizes up to ``2 / (L + m)``, the result is exactly ``eta m``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``, so steps could move points apart.
@@ -43,9 +43,9 @@ def contraction_gap(problem: Problem) -> float:
     gap = min(gap, 2 - problem.step_size * steepest)
     if gap <= 0 < problem.rounding.norm_excess:
         raise AssumptionError(
-            f"rows may be longer than 1 by {problem.rounding.norm_excess}, and then steps of step_size = "
-            f"{problem.step_size} need not contract where strong_convexity = {problem.strong_convexity:.3g} is so much "
-            "smaller than smoothness; raise the regularisation (a smaller C)"
+            f"rows may be longer than 1 by {problem.rounding.norm_excess}, and steps of step_size = "
+            f"{problem.step_size} need not contract for such rows, because strong_convexity = "
+            f"{problem.strong_convexity:.3g} is so much smaller than smoothness; raise the regularisation (a smaller C)"
         )
     return max(gap, 0.0)
 
@@ -97,9 +97,9 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
     Retraining means the same learning run from the same start, on the data after all removals, for the same total
-    number of steps of learning and of all requests. Learning to stationarity is compared with stationarity. The curve
-    is the `pooled_mu` of `schedule_phases`. The noise stays the same and the sensitivity never increases, so all phases
-    are one block.
+    number of steps of learning and of all requests. If learning runs to stationarity, the retrained model is at
+    stationarity, too. The curve is the `pooled_mu` of `schedule_phases`. The noise stays the same and the sensitivity
+    never increases, so all phases are one block.
 
     Args:
         problem: The constants.
@@ -122,11 +122,12 @@ def curve_by_answer(problem: Problem, schedule: Schedule) -> Callable[[int], Gau
 def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
     """Return the curve for an observer that keeps every published model, not only the last.
 
-    Given the models published so far, both runs continue from the same point. So each phase counts on its own, and the
-    ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close to
-    the ``mu`` of learning alone, because a published model cannot be recalled. The comparator is the retrained run's
-    models at the same times. The order and the content of requests may depend on published models, as long as the group
-    of records that they remove, their sizes and their numbers of steps are fixed in advance.
+    Given the models published so far, both runs continue from the same point. So each phase is counted separately, and
+    the ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close
+    to the ``mu`` of learning alone, because a published model cannot be recalled. The comparator consists of the models
+    of the retrained run at the same times. The order and the content of requests may depend on published models, as
+    long as the set of all removed records is fixed in advance, and so are the size and the number of steps of each
+    request.
 
     Args:
         problem: The constants.

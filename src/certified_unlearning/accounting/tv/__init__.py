@@ -5,8 +5,8 @@ Hopkins University, 2024), chapters 4 and 5; theorem numbers are the dissertatio
 depend on these numbers. They state its cost (probabilities of recomputation) and its accuracy (excess risks, without
 constants and logarithms). Results marked *derived* are not printed in the dissertation.
 
-`distances` has total variation between Gaussians. `subsampling`, `recomputation` and `tree` have the probabilities of a
-recomputation, printed and actual. `erm` and `one_pass` have the parameters of chapters 4 and 5. `planning` has the
-least
-noise for a target probability. Formulas that only claims compare are in `papers.tv_stability.theory`.
+`distances` computes the total variation between Gaussians. `subsampling`, `recomputation` and `tree` compute the
+probabilities of a recomputation, both printed and actual. `erm` and `one_pass` compute the parameters of chapters 4 and
+5. `planning` computes the least noise for a target probability. Formulas that only claims need are in
+`papers.tv_stability.theory`.
 """

@@ -1,7 +1,7 @@
 """Parameters and rates of chapter 4's learners, which minimise the empirical risk of smooth convex losses.
 
-The learners take steps on mini-batches. Numbers are real, as in the theorems, and rates omit constants and logarithms.
-If a printed statement and its proof differ, a keyword or a name says which one is used.
+The learners take steps on mini-batches. Numbers of steps and batch sizes are real numbers, as in the theorems. Rates
+omit constants and logarithms. If a printed statement and its proof differ, a keyword or a name says which one is used.
 """
 
 import math
@@ -87,9 +87,8 @@ def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
 def proposition_3(problem: ConvexProblem) -> Parameters:
     """Return the parameters of sub-sample-GD (Algorithm 19), for which ``T m = rho n``.
 
-    Proposition 3 prints ``m >= 1`` together with a fixed ``T``. If ``G sqrt(rho n) < D H``, this would violate
-    stability.
-    In that case, ``T = rho n`` is used.
+    Proposition 3 prints ``m >= 1`` together with a fixed ``T``. This would violate stability if
+    ``G sqrt(rho n) < D H``. In that case, ``T = rho n`` is used.
     """
     root = math.sqrt(problem.stable_records)
     batch_size = max(root / problem.condition, 1.0)
@@ -116,8 +115,7 @@ def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) ->
     """Return the parameters of accelerated noisy SGD (Algorithm 9) for a given number of steps and batch size.
 
     The noise is ``sigma = 8 sqrt(T) G / (n rho)``, and the step size is `noisy_step_size`. Amplification by
-    sub-sampling needs
-    ``T >= (n rho)^2 / (10.048 m^2)``.
+    sub-sampling requires ``T >= (n rho)^2 / (10.048 m^2)``.
     """
     sigma = stable_sigma(problem, steps=steps)
     g, diameter = problem.lipschitz, problem.diameter
@@ -164,7 +162,7 @@ def theorem_22(problem: ConvexProblem) -> Parameters:
 
     This is the second branch of the theorem, Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
     ``T = (H D n rho / (G sqrt(d)))^(2/5)`` and ``m = (G / (H D))^2 T^3``. The rate is ``H D^2 / T^2``. The first branch
-    of the theorem is `proposition_3`. The rates do not show which branch is better for real numbers of records.
+    of the theorem is `proposition_3`. The rates do not show which branch is better for actual numbers of records.
     """
     steps = (problem.condition * problem.stable_records / problem.root_dimension) ** 0.4
     return theorem_22_at(problem, steps=steps, batch_size=steps**3 / problem.condition**2)
@@ -178,7 +176,10 @@ def theorem_22_at(problem: ConvexProblem, *, steps: float, batch_size: float) ->
 
 
 def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
-    """Return the problem at stability ``rho / sqrt(T)``, at which about a share ``rho`` of edits recompute."""
+    """Return the problem at stability ``rho / sqrt(T)``.
+
+    At this stability, about a share ``rho`` of edits cause a recomputation.
+    """
     require_positive(steps=steps)
     return replace(problem, rho=problem.rho / math.sqrt(steps))
 
@@ -191,7 +192,8 @@ def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Paramet
 
     Args:
         problem: The constants.
-        printed_risk: Whether the rate has ``G`` in the denominator, as printed; ``H D^2 / T`` has it in the numerator.
+        printed_risk: Whether the rate has ``G`` in the denominator, as printed; ``H D^2 / T`` has ``G`` in the
+            numerator.
     """
     steps = (problem.condition * problem.stable_records / problem.root_dimension) ** (2 / 3)
     inner = inner_problem(problem, steps=steps)
@@ -228,6 +230,9 @@ def noise_floor(problem: ConvexProblem) -> float:
 
 
 def step_size_of_spread(problem: ConvexProblem, *, spread: float, steps: float, accelerated: bool) -> float:
-    """Return the step size ``min(1 / (2 H), D / (spread T^p))``, where ``p`` is 3/2 with acceleration, else 1/2."""
+    """Return the step size ``min(1 / (2 H), D / (spread T^p))``.
+
+    ``p`` is 3/2 with acceleration, and 1/2 without.
+    """
     horizon = math.pow(steps, 1.5 if accelerated else 0.5)
     return min(1 / (2 * problem.smoothness), problem.diameter / (spread * horizon))

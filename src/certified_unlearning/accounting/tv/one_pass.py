@@ -1,4 +1,6 @@
-"""Parameters of chapter 5's learners, which minimise the population risk by noisy prefix sums and read a record once.
+"""Parameters of chapter 5's learners, which minimise the population risk by noisy prefix sums.
+
+The learners read every record once.
 
 ``B`` is the largest distance by which replacing a record moves a prefix sum. It is ``2 (H D + G)`` for variance-reduced
 Frank-Wolfe and ``2 G`` for dual averaging. Theorems 26 and 27 print the noise of Theorem 25 with half of this ``B``,
@@ -25,9 +27,8 @@ def dual_averaging_sensitivity(*, lipschitz: float) -> float:
 def balanced_step_size(*, n: int, dimension: int, lipschitz: float, diameter: float, sigma: float) -> float:
     """Return dual averaging's step size ``D / sqrt(2 n (G^2 + G sigma sqrt(d log2 n)))``, which balances its regret.
 
-    It is derived from the regret bound that Theorem 27 uses (Kairouz et al., 2021). That bound is for the average of
-    the
-    models.
+    It is derived from the regret bound that Theorem 27 uses (Kairouz et al., 2021). That bound holds for the average of
+    the models.
 
     Args:
         n: Number of records.

@@ -91,7 +91,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
     found = bisect(0, n, too_large) - 1
     if found < 1:
         raise InfeasibleError(
-            f"steps = {steps} with n = {n} compute again with probability "
+            f"steps = {steps} with n = {n} cause a recomputation with probability "
             f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g} even in batches of 1: raise recompute_probability = "
             f"{recompute_probability}, or take at most "
             f"{most_steps(n=n, batch_size=1, recompute_probability=recompute_probability)} steps"
@@ -223,8 +223,8 @@ def plan_queries(*, queries: int, bound: float, recompute_probability: float) ->
     """Return the noise of linear queries, which are sums.
 
     The published noise is ``8 T B / rho``. It is derived in two steps from Theorem 51's ``8 B / rho`` for sums. First,
-    the printed formula lacks a factor ``sqrt(T)``. Second, ``rho / sqrt(T)`` replaces ``rho``, because a share ``rho
-    sqrt(T)`` of edits cause a recomputation.
+    a factor ``sqrt(T)``, which the printed formula lacks, is added. Second, ``rho / sqrt(T)`` replaces ``rho``, because
+    a share ``rho sqrt(T)`` of edits cause a recomputation.
 
     Args:
         queries: Number ``T`` of noisy queries in a run.
@@ -243,7 +243,7 @@ def plan_queries(*, queries: int, bound: float, recompute_probability: float) ->
 
 
 def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order: Order = "random") -> NoisePlan:
-    """Return the noise of the nodes of prefix sums, for all edits as long as there are at most ``n`` records.
+    """Return the noise of the nodes of prefix sums. It suffices as long as the data set has at most ``n`` records.
 
     The published noise is that of Theorem 25, with logarithms to base 2.
 

@@ -2,7 +2,7 @@
 
 This module covers noisy SGD (Algorithms 9, 10, 21, 22), quantised SGD (23, 24) and linear queries (26, 27). `tree`
 covers prefix sums, and `subsampling` has a bound for all mini-batch methods. Printed constants are far from actual
-values, so each printed bound is next to the sharper bound that follows from the same coupling.
+values, so each printed bound is accompanied by the sharper bound that follows from the same coupling.
 """
 
 import math
@@ -92,7 +92,7 @@ def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool
     Args:
         steps: Number of steps ``T``.
         rejection: Probability ``q`` that a step rejects, given that all earlier steps accepted.
-        reflected_counts: Whether the rejecting iteration counts, although only its noisy value is reflected.
+        reflected_counts: Whether to count the rejecting iteration, of which only the noisy value is reflected.
 
     Raises:
         ParameterError: ``steps`` is negative, or ``rejection`` is not a probability.

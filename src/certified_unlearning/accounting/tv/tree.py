@@ -62,7 +62,7 @@ def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logar
 def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
     """Return Lemma 38's bound on the probability of recomputation after one edit, ``rho log n``, but at most 1.
 
-    The bound is for the noise of Theorem 25.
+    The bound holds for the noise of Theorem 25.
     """
     require_count(least=1, n=n)
     require_positive(rho=rho)
@@ -88,9 +88,9 @@ def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> 
 def recompute_probability_up_to(n: int, tau: float) -> float:
     """Return a bound on the probability of a recomputation for all numbers of records from 1 to ``n``.
 
-    The bound is ``1 - (1 - tau) (1 - tau / 2)^a`` with ``a = floor(log2(n - 1))``. The mean over positions is not
-    monotone in the number of records. It is largest just after a power of 2, where it differs from this bound by up to
-    ``1 / n``.
+    The bound is ``1 - (1 - tau) (1 - tau / 2)^a`` with ``a = floor(log2(n - 1))``. The probability's mean over
+    positions is not monotone in the number of records. This mean is largest just after a power of 2, where it differs
+    from this bound by up to ``1 / n``.
 
     Args:
         n: Largest number of records before a deletion or after an insertion.
@@ -128,9 +128,8 @@ def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
 def deletion_queries(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return the mean number of increments that a deletion computes, for records in random order (derived).
 
-    Divided by ``n``, this is the relative unlearning complexity. Theorem 25 bounds the relative unlearning complexity
-    by
-    ``2 / n`` plus the probability of a recomputation. The arguments are those of `worst_recompute_probability`.
+    Divided by ``n``, this is the relative unlearning complexity. Theorem 25 bounds this complexity by ``2 / n`` plus
+    the probability of a recomputation. The arguments are those of `worst_recompute_probability`.
     """
     return (n - 1) / n + positions_run_again(n=n, sigma=sigma, sensitivity=sensitivity)
 
@@ -143,7 +142,7 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
             and accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`:
             ``rho / count``, the most accurate choice, for trees whose largest size is known.
         rho: Largest sum of all shares.
-        count: Number of heights, by `heights` of the largest size.
+        count: Number of heights, from `heights` for the largest size.
     """
     require_positive(rho=rho)
     require_count(least=1, count=count)
