@@ -11,7 +11,9 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Largest weight. Larger weights, and weights below its inverse, are mistakes and may overflow."""
+"""Largest class weight. Its inverse is the smallest weight above 0. Weights outside these limits are mistakes, and may
+overflow.
+"""
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:

@@ -98,7 +98,7 @@ class LinearModel(UnlearningEstimator):
         This model is not changed.
 
         Args:
-            gone: Records to remove; no other records are removed.
+            gone: Positions of the only records that are removed.
             trials: Number of models of each kind.
 
         Raises:

@@ -52,7 +52,7 @@ class PipelineReport:
         steps: Reports on the other steps. Steps within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline
             are listed one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are also listed.
         labels_of_y: Whether ``index=`` names records by the labels of ``y``, because rows reached the last step without
-            labels. It is unknown whether the labels of ``X`` were the same.
+            labels. Whether ``X`` had the same labels is unknown.
     """
 
     last: str
@@ -108,13 +108,14 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
 
     The last step unlearns in place, as with its own ``unlearn``. The other steps are not changed. A warning names the
     steps that keep what they learned from the removed records, because the certificate of the last step does not cover
-    that.
+    these steps.
 
     Args:
-        model: A fitted ``Pipeline`` whose last step is an estimator of this package; or such an estimator alone; or a
-            parameter search over either, such as ``GridSearchCV``, whose ``best_estimator_`` unlearns.
+        model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone. A
+            parameter search over one of these, such as ``GridSearchCV``, is also possible; its ``best_estimator_``
+            unlearns.
         indices: Positions of the records in the ``X`` on which the pipeline was fitted, or a mask.
-        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows these
+        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step has these
             labels from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas
             series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
 
@@ -122,8 +123,8 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
         A report, which prints as text, on every earlier step.
 
     Raises:
-        ParameterError: The last step cannot unlearn, or it refuses the request, or another step adds or drops records.
-            In these cases, nothing is removed.
+        ParameterError: The last step cannot unlearn, the last step refuses the request, or another step adds or drops
+            records. In these cases, nothing is removed.
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
@@ -317,4 +318,6 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records have them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing with some parameters. All other transformers learn something."""
+"""Transformers of scikit-learn that learn nothing from the records with certain parameters. All other transformers are
+assumed to learn something.
+"""

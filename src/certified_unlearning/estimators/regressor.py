@@ -67,7 +67,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return weights
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
-        """Return records and their targets in units of the range, and set the range's middle and half-width."""
+        """Return records and their targets, mapped to [-1, 1]; set the middle and half-width of the targets' range."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
@@ -106,8 +106,8 @@ class RidgeRegressor(LinearRegressor):
 
     Args:
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
-        fit_intercept: Whether there is an intercept, which is regularised. Without it, the middle of ``target_range``
-            is not subtracted, so the target 0 is mapped to 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without an intercept, the middle of
+            ``target_range`` is not subtracted, so the target 0 is mapped to 0.
     """
 
     alpha: float = 1.0

@@ -84,7 +84,7 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index with the labels of more records added; the label of a record without one is None."""
+        """Return the index with the labels of more records added; a record without a label gets the label None."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -141,7 +141,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         frame_index: Index of the fitted data frame; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both ``indices`` and ``index`` are given, or neither is, or it is not clear which records are
+        ParameterError: Both or neither of ``indices`` and ``index`` are given, or it is not clear which records are
             meant.
     """
     if (indices is None) == (index is None):
@@ -236,7 +236,7 @@ def _came_from_pandas(values: Any) -> bool:
 
 
 def _as_labels(named: Any) -> list[Any]:
-    """Return labels as a list, with Python's types in place of pandas' own.
+    """Return labels as a list of Python's types instead of pandas' types.
 
     Raises:
         ParameterError: A label is a truth value, or occurs twice.

@@ -18,7 +18,7 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""Number of arrays that are in memory at once: the features, and the rows computed from them."""
+"""Number of arrays that are in memory at the same time: the features, and the rows computed from the features."""
 FITS = 0.25
 """Largest share of the memory that rows may take if they have the width that an error message proposes."""
 
@@ -44,10 +44,10 @@ def dense(X: Any) -> NDArray[Any]:
 class PublicScaling:
     """A map from records to rows of norm at most 1; the map depends only on public numbers.
 
-    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then there are three cases. With
-    ``normalize``, rows are divided by their own norm. With ``data_norm``, longer rows are scaled down to it, and then
-    all rows are divided by it. With ranges alone, all rows are divided by ``sqrt(features)``, the largest possible
-    norm.
+    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. The norm of the rows is then
+    limited in one of three ways. With ``normalize``, rows are divided by their own norm. With ``data_norm``, longer
+    rows are scaled down to it, and then all rows are divided by it. With ranges alone, all rows are divided by
+    ``sqrt(features)``, the largest possible norm.
     """
 
     def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:

@@ -16,12 +16,12 @@ class PrivateLabels:
     """Publishes labels of a fitted network, up to a given number, each with (epsilon, delta)-differential privacy.
 
     If records were removed since the last training, the network is first trained anew. Later removals have no effect on
-    this object. Create a new object after them; its epsilon and delta add to those spent by this one.
+    this object. After a removal, create a new object; the epsilons and deltas of both objects add up.
 
     Args:
         model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: Rule of publication. ``cauchy`` and ``laplace``, for two classes, return the label or the other class.
-            ``stable`` returns the label or None.
+        rule: Rule of publication. ``cauchy`` and ``laplace``, for two classes only, return the label or the other
+            class. ``stable`` returns the label or None.
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for ``cauchy``.
         relation: Neighbouring relation: one record of one batch is replaced, or one record is added or removed.
@@ -98,8 +98,8 @@ def publish_mean_share(
 
     This number is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``. It equals the
     mean radius divided by ``K``. One record of one batch changes it by at most ``1 / K``, for any inputs, and the noise
-    is calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. Everything
-    else that depends on the records has no noise: parameters, boxes and radii must stay secret.
+    is calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. Parameters,
+    boxes and radii also depend on the records, but have no noise, so they must stay secret.
 
     Args:
         model: Model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.

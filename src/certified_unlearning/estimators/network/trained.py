@@ -25,7 +25,7 @@ class TrainedNetwork:
 
     Attributes:
         settings: The settings of training.
-        n: Number of fitted records, including public ones, which come after all others.
+        n: Number of fitted records, including public records, which come last.
         public_records: Number of public records.
         learned: The parameters and boxes.
         places: Positions of the records of each batch, shape ``(batches, batch size)``; empty if the estimator was
@@ -107,7 +107,7 @@ class TrainedNetwork:
         """Return the numbers and arrays for a file.
 
         Args:
-            training_data: Whether the file will hold the records, too. If not, only the parameters are returned.
+            training_data: Whether the file will also contain the records. If not, only the parameters are returned.
         """
         header = {
             "budgets": self.learned.budgets,
@@ -211,7 +211,7 @@ class TrainedNetwork:
         )
 
     def _smallest_that_may_be_emptied(self, store: RecordStore) -> float:
-        """Return how many records are left in the smallest batch without public ones; infinity if there is no such."""
+        """Return the number of records left in the smallest batch without public records; infinity if there is none."""
         left = self.present(store)[self.places].sum(dim=1)
         public = _is_public(self.places, self.n, self.public_records)
         if public is not None:

@@ -25,7 +25,7 @@ class PrivateLinearRegression(PrivateModel, LinearRegressor):
 
     See Also:
         `PrivateLogisticRegression`: The same for two classes.
-        `CertifiedRidge`: Protects removed records only.
+        `CertifiedRidge`: Protects only removed records.
 
     Examples:
         >>> from certified_unlearning import PrivateLinearRegression
