@@ -40,9 +40,9 @@ class FederatedCertificate(ExactOfVersions):
         not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
-        n_learned: Number of clients at the start. All sums are divided by this number, also after removals.
+        n_learned: Number of clients at the start. All sums are divided by this number, even after removals.
         deleted: Number of clients that were removed since then.
-        requests: Number of batches of requests that removed them.
+        requests: Number of batches of requests that removed clients.
         lost_releases: Number of releases that were published and then lost when the directory was restored from a
             backup without them; left out of the file if 0.
         n: Number of clients now.
