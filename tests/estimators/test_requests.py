@@ -174,7 +174,7 @@ def test_labels_of_other_kinds_pass_through_files(parity, tmp_path, index, named
 def test_labels_that_json_cannot_hold_are_left_out_with_a_word(parity, tmp_path):
     frame = pd.DataFrame(parity[0], index=pd.interval_range(0, 600)).add_prefix("x")
     fitted = MODELS["langevin"]().fit(frame, parity[1])
-    with pytest.warns(UserWarning, match="does not keep the data frame's index, for a Interval") as warned:
+    with pytest.warns(UserWarning, match="does not keep the data frame's index, because a Interval") as warned:
         fitted.save(tmp_path / "model")
     assert warned[0].filename == __file__
     with pytest.raises(ParameterError, match="its labels were not kept"):

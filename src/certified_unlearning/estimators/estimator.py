@@ -40,8 +40,9 @@ def without_sample_weight(fit: Fit) -> Fit:
     def refusing(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **others: Any) -> Any:
         if sample_weight is not None:
             raise ParameterError(
-                "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
-                "would change how much a record can move the model; class_weight takes public weights of classes"
+                "sample_weight must be None: the guarantee assumes that every record has a weight of at most 1, and "
+                "individual weights would change how much a record can move the model; class_weight takes public "
+                "weights of classes"
             )
         return fit(self, X, y, **others)
 
@@ -114,8 +115,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def _require_law(self) -> None:
         """Raise `AssumptionError` if the certificate does not cover the distribution of what the model publishes."""
         raise AssumptionError(
-            f"{type(self).__name__} certifies answers, which are bounded and have no distribution to compare with; an "
-            "audit needs a certificate of the model's distribution"
+            f"{type(self).__name__} certifies answers, and not the distribution of a model; an audit needs a "
+            "certificate of the model's distribution"
         )
 
     def _range(self) -> tuple[float, float] | None:

@@ -80,8 +80,8 @@ class PipelineReport:
         said = [f"- {step}" for step in self.steps]
         if self.labels_of_y:
             said.append(
-                "Labels (index=) are those of y, for rows reached the last step without any: if X had others in its "
-                "index, those of y decide which records are meant."
+                "Labels (index=) are those of y, because rows reached the last step without labels: if X had other "
+                "labels in its index, the labels of y decide which records are meant."
             )
         return "\n".join([*said, self._conclusion()])
 
@@ -95,7 +95,8 @@ class PipelineReport:
             )
         if any(step.learned == "unchecked" for step in self.steps):
             return (
-                f"The certificate of the last step ({self.last}) holds for the pipeline if what is not checked is so."
+                f"The certificate of the last step ({self.last}) holds for the pipeline if the conditions that are "
+                "not checked are true."
             )
         return (
             f"No earlier step learned from the records: the certificate of the last step ({self.last}) holds for the "
@@ -172,8 +173,8 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     if isinstance(model, FrozenEstimator):
         raise ParameterError(
             f"{prefix.removesuffix('__') or 'the model'} is a FrozenEstimator, which was fitted before, perhaps on "
-            "other records than these; give unlearn what is frozen (its attribute estimator), and name the records "
-            "among those that it was fitted on"
+            "other records than these; give unlearn the frozen model (its attribute estimator), and name records "
+            "among those that this model was fitted on"
         )
     end = model
     while isinstance(end, Pipeline) and end.steps:
@@ -193,7 +194,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
         last, more = _taken_apart(end, f"{prefix}{step}__")
         return last, steps + more
     if hasattr(model, "best_estimator_"):
-        said = f"chose {model.best_params_} by all records, and keeps their scores in cv_results_"
+        said = f"chose {model.best_params_} with all records, and keeps the scores in cv_results_"
         last, more = _taken_apart(model.best_estimator_, prefix)
         return last, [StepReport(prefix.removesuffix("__") or "search", name, "learned", said), *more]
     if not hasattr(model, "unlearn"):
@@ -210,8 +211,8 @@ def _transformers(name: str, step: Any) -> Iterator[StepReport]:
         return
     if hasattr(step, "fit_resample"):
         raise ParameterError(
-            f"{name} ({type(step).__name__}) changes which records there are, so that positions and labels no longer "
-            "name those of X; fit the pipeline anew without the records"
+            f"{name} ({type(step).__name__}) adds or drops records, so positions and labels no longer name the records "
+            "of X; fit the pipeline anew without the records to remove"
         )
     if isinstance(step, Pipeline):
         yield from _cached(step, f"{name}__")

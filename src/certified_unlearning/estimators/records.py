@@ -73,7 +73,9 @@ class RecordStore:
             DataError: The places are not known.
         """
         if self.places is None:
-            raise DataError("this estimator was saved without its training data, which say which records are left")
+            raise DataError(
+                "this estimator was saved without its training data, so it is unknown which records are left"
+            )
         return self.places
 
     @property

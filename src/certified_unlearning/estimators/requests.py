@@ -106,7 +106,7 @@ class FrameIndex:
             text = json.dumps([_packed(label) for label in self.labels], separators=(",", ":"))
         except TypeError as error:
             warnings.warn(
-                f"the file does not keep the data frame's index, for {error}; once loaded, give positions",
+                f"the file does not keep the data frame's index, because {error}; after loading, give positions",
                 stacklevel=callers_level(),
             )
             return None
@@ -152,9 +152,9 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if index is not None:
         if frame_index is None:
             raise ParameterError(
-                "index= names records by the labels of a data frame, but X was none, or its labels were not kept, or "
-                "y had others; give positions, or a mask such as frame.index.isin(labels), or fit with a series of the "
-                'data frame as y, or fit a pipeline after set_output(transform="pandas")'
+                "index= names records by the labels of a data frame, but X was no data frame, its labels were not "
+                "kept, or y had other labels; give positions, or a mask such as frame.index.isin(labels), or fit with "
+                'a series of the data frame as y, or fit a pipeline after set_output(transform="pandas")'
             )
         return frame_index.positions_of(index)
     try:
@@ -178,7 +178,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         return np.flatnonzero(wanted)
     if len(wanted) and frame_index is not None and frame_index.labels is not None and _came_from_pandas(indices):
         raise ParameterError(
-            "indices is a pandas object, which may hold positions or labels: say index= for labels, or give positions "
+            "indices is a pandas object, which may hold positions or labels: use index= for labels, or give positions "
             "as an array"
         )
     return wanted
@@ -214,7 +214,7 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
 def warn_of_an_empty_class() -> None:
     """Warn the caller of `unlearn` that all records of a class were removed."""
     warnings.warn(
-        "a class has no record left, but its name stays in classes_, and so does what it tells",
+        "a class has no record left, but its name stays in classes_ and reveals that it had records",
         stacklevel=callers_level(),
     )
 

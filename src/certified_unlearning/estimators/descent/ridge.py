@@ -67,7 +67,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
         if self.alpha > STRONGEST * n:
             raise ParameterError(
                 f"alpha must be at most {STRONGEST:g} n = {STRONGEST * n:g}, got {self.alpha!r}: nothing would be "
-                f"learned, for no weight could be above {1 / STRONGEST:g} of what targets span"
+                f"learned, because no weight could be above {1 / STRONGEST:g} of the targets' range"
             )
         return LangevinLearner.plan(
             n=n,
@@ -100,8 +100,8 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
             plan=plan,
             planned=lambda alpha: copy.copy(self).set_params(alpha=alpha)._planned(n),
             noise_and_score=noise_and_score,
-            trouble="with target_range mapped to [-1, 1] the noise in a prediction has a standard deviation of up to "
-            "{noise:.3g}, and what can be learned of targets spread evenly there has one of {score:.3g}",
+            trouble="with target_range mapped to [-1, 1], the noise in a prediction has a standard deviation of up to "
+            "{noise:.3g}, and predictions without noise, for evenly spread targets, have one of at most {score:.3g}",
         )
         super()._warn_of(plan, X)
 

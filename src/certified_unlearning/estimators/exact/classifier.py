@@ -109,7 +109,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     device: str = "cpu"
 
     _MADE_BY = (*ExactModel._MADE_BY, "fit_intercept")
-    _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
+    _NEEDS_SHORT_ROWS = "step_size assumes norms of at most 1"
 
     def _planned(self, n: int) -> Descent:
         """Return the constants of learning from ``n`` records."""
@@ -292,7 +292,9 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         """Set a state, its model and the seed of the next request, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
-            raise DataError(f"learning diverged with step_size = {state.settings.step_size:g}; a smaller one may do")
+            raise DataError(
+                f"learning diverged with step_size = {state.settings.step_size:g}; a smaller step_size may help"
+            )
         constants = {name: each for name, each in asdict(state.settings).items() if name != "accelerated"}
         self.__dict__.update(
             _state=state,

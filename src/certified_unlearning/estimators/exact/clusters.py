@@ -245,7 +245,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if len(X) < least:
             raise DataError(
                 f"X has {len(X)} sample{'s' * (len(X) != 1)}, but k-means needs at least {least}: one for each of the "
-                f"n_clusters = {self.n_clusters}, and two"
+                f"n_clusters = {self.n_clusters}, and two in any case"
             )
         return X, np.empty(0)
 
@@ -283,7 +283,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _require_short(self, features: Array) -> None:
         """Raise `DataError` if a row's norm is above 1 and no parameter scales the row down."""
         if not self.normalize and self._scaling() is None:
-            require_short_rows(features, "the bound on computing again needs norms of at most 1")
+            require_short_rows(features, "the bound on recomputations needs norms of at most 1")
 
     def _rows(self, features: Array) -> Array:
         """Turn features whose norms were checked into rows, in a new array."""

@@ -61,7 +61,7 @@ class ExposedRecords:
         """
         place = np.flatnonzero(self.positions == record)
         if not len(place):
-            raise ParameterError(f"record must be one that is left and lies in a batch, got {record!r}")
+            raise ParameterError(f"record must be a remaining record that is in a batch, got {record!r}")
         return int(self.radii[place[0]])
 
     def summary(self) -> str:
@@ -72,13 +72,13 @@ class ExposedRecords:
         exposed = int((self.radii == 0).sum())
         lines = [
             f"Of {counted(len(self.positions), 'record')}, {exposed} {'has' if exposed == 1 else 'have'} a prediction "
-            "that no budget certifies: what it says may tell whether the record was learned from.",
+            "that no budget certifies: such a prediction may reveal whether its record was learned from.",
             *(
                 f"Certified for {counted(int(radius), 'change')} of each batch"
                 f"{' or more' if radius == self.largest else ''}: {int((self.radii == radius).sum())}."
                 for radius in np.unique(self.radii[self.radii > 0])
             ),
-            "Secret: this was counted from the records, and says of some of them how they are predicted.",
+            "Secret: these numbers depend on the records, and reveal how some of the records are predicted.",
         ]
         return "\n".join(lines)
 

@@ -162,8 +162,8 @@ class TrainedNetwork:
         """
         if not bool(self.present(store)[self.places].any(dim=1).all()):
             raise AssumptionError(
-                "indices name the last records of a batch, and a mean of none does not exist: fit anew on the "
-                "records that are left"
+                "indices name the last records of a batch, and an empty batch has no mean: fit anew on the records "
+                "that are left"
             )
         return replace(self, pending=self.pending + records)
 
@@ -196,7 +196,7 @@ class TrainedNetwork:
             DataError: The results differ, or records were removed since the last training.
         """
         if self.pending:
-            raise DataError("records were removed since the last training, so that it cannot be repeated")
+            raise DataError("records were removed since the last training, so the training cannot be repeated")
         found = self._learn(store, self.learned.budgets).tensors
         for name, kept in self.learned.tensors.items():
             # Files written before lines existed have none, and certify without them.

@@ -138,8 +138,8 @@ class PrivateModel(LinearModel):
             require_probability(boosting=self.boosting)
             if len(radii) > 1:
                 raise ParameterError(
-                    "one model is selected among several radii, or among several parts of the records: give one "
-                    "radius, or boosting = None"
+                    "a model can be selected among several radii, or among several parts of the records, but not both: "
+                    "give one radius, or boosting = None"
                 )
             plan = Boosting.plan(problem, planner, epsilon=float(self.epsilon), beta=self.boosting)
         elif len(radii) > 1:
@@ -178,7 +178,7 @@ class PrivateModel(LinearModel):
         given = [self.radius] if isinstance(self.radius, int | float | np.number) else self.radius
         several = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim == 1)
         if not several or isinstance(given, str) or not len(given):
-            raise ParameterError(f"radius must be a number above 0, or a list of some, got {self.radius!r}")
+            raise ParameterError(f"radius must be a number above 0, or a list of such numbers, got {self.radius!r}")
         for each in given:
             require_positive(radius=each)
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
@@ -207,7 +207,7 @@ class PrivateModel(LinearModel):
         if stated.extra_delta > stated.delta:
             raise AssumptionError(
                 f"epsilon = {stated.epsilon:.6g} is so large, or delta = {stated.delta:.2g} so small, that nothing is "
-                f"guaranteed: what the sampler of noise leaves out would add {stated.extra_delta:.2g} to delta"
+                f"guaranteed: the events that the noise sampler omits would add {stated.extra_delta:.2g} to delta"
             )
         return stated
 
