@@ -163,7 +163,7 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
         other.unlearn(index=[5])
     # A series that only numbers its classes does not tell what the labels of the rows were.
     renumbered = make_pipeline(Normalizer(), last()).fit(backwards, labels.reset_index(drop=True))
-    with pytest.raises(ParameterError, match="X was none"):
+    with pytest.raises(ParameterError, match="X was no data frame"):
         renumbered[-1].unlearn(index=[5])
     # Without a step before, nothing was lost.
     numbered = backwards.reset_index(drop=True), labels.tolist()
