@@ -263,7 +263,8 @@ class PredictionCertificate(Certificate):
         network = evidence.network_of(self.model_dump())
         if not self._evidence:
             raise CertificateError(
-                f"the certificate cannot be recomputed without its evidence: {self.evidence.file} must lie beside it"
+                f"the certificate cannot be recomputed without its evidence: {self.evidence.file} must be in the same "
+                "folder"
             )
         if hashlib.sha256(self._evidence).hexdigest() != self.evidence.sha256:
             raise CertificateError(f"{self.evidence.file} is not the evidence that the certificate names")
@@ -296,7 +297,7 @@ class PredictionCertificate(Certificate):
         Each file is written completely or not at all.
         """
         if not self._evidence:
-            raise DataError("this certificate was read without its evidence, and cannot be written with it")
+            raise DataError("this certificate was read without its evidence, so it cannot be written")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
             temporary.write_bytes(self._evidence)
         super().write(path)

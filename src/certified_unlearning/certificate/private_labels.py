@@ -105,7 +105,7 @@ class PrivateLabelsCertificate(Certificate):
 
         if self.relation not in SERVES.get(self.changes, ()):
             raise CertificateError(
-                f"the certificate states changes = {self.changes!r}, whose radii say nothing under {self.relation}"
+                f"the certificate states changes = {self.changes!r}, whose radii are not valid under {self.relation}"
             )
         if self.rule != "stable" and self.classes > 2:
             raise CertificateError(

@@ -110,7 +110,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return what a file stores in its header and arrays, except parameters, columns and the data frame's index."""
+        """Return a file's header entries and arrays, without parameters, columns and the data frame's index."""
 
     def _require_law(self) -> None:
         """Raise `AssumptionError` if the certificate does not cover the distribution of what the model publishes."""
@@ -342,9 +342,9 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         Args:
             path: Path of the file.
             training_data: Whether the file includes everything that the loaded estimator needs to unlearn. This
-                comprises the kept records and which of them remain, their labels in a data frame's index, a secret
-                state, and the seed. Such a file is as secret as these contents. With False, the loaded estimator can
-                only predict and show its certificate. This is the file to give to others.
+                comprises the kept records, the positions of the remaining records, the labels in a data frame's index,
+                a secret state, and the seed. Such a file is as secret as these contents. With False, the loaded
+                estimator can only predict and show its certificate. This is the file to give to others.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot represent.

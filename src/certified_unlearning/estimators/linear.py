@@ -80,7 +80,7 @@ class LinearModel(UnlearningEstimator):
         pass
 
     def _stated_of_removed(self) -> Stated:
-        """Return what is certified about this model, compared with one that never had the records removed so far."""
+        """Return what is certified about this model, compared with a model that never had the removed records."""
         stated: Stated = self.certificate_.stated()
         return stated
 

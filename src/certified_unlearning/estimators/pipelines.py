@@ -23,7 +23,7 @@ Learned = Literal["nothing", "unchecked", "learned", "unknown"]
 
 @dataclass(frozen=True)
 class StepReport:
-    """A report on what one step before the last one learned from the records.
+    """A report on what one step, before the last step, learned from the records.
 
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
@@ -45,7 +45,7 @@ class StepReport:
 
 @dataclass(frozen=True, repr=False)
 class PipelineReport:
-    """A report on what the steps of a pipeline before its last one learned from the records, including removed ones.
+    """A report on what the steps before a pipeline's last step learned from the records, including removed records.
 
     Attributes:
         last: Class of the last step, which unlearns.

@@ -171,7 +171,7 @@ class PrivateCertificate(Certificate):
         constants = plan.constants(features=features, row_norm=row_norm)
         numbers = _numbers(plan, constants.n, delta)
         if not math.isfinite(numbers["epsilon"]):
-            raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or take more noise")
+            raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or use more noise")
         return cls.made(
             numbers, **vars(constants), delta=delta, noise_source=noise_source, dataset=dataset, features=made
         )
@@ -185,7 +185,7 @@ class PrivateCertificate(Certificate):
     def plan(self) -> PrivatePlan:
         """The plan with the certificate's constants.
 
-        Values that do not affect privacy may differ from the run's.
+        Values that do not affect privacy may differ from the values of the run.
 
         Raises:
             ParameterError: No plan has these constants.
@@ -242,7 +242,7 @@ class PrivateCertificate(Certificate):
                 self.n == least if selection is None else self.n > least,
                 f"{'equal to' if selection is None else 'above'} {least}, what was read",
             ),
-            "unused": (not self.unused or kind.disjoint, "0: no record is left over by this mechanism"),
+            "unused": (not self.unused or kind.disjoint, "0: this mechanism leaves no record unused"),
             "learned_d": (
                 self.learned_d < self.d if self.embedded else self.learned_d == self.d,
                 f"{'below' if self.embedded else 'equal to'} d = {self.d}",
@@ -301,7 +301,9 @@ class PrivateCertificate(Certificate):
 
     def _check_deletions(self, due: tuple[Deletions, ...], tolerance: float) -> None:
         if [each.records for each in self.deletions] != [each.records for each in due]:
-            raise CertificateError(f"the certificate must speak of {[each.records for each in due]} deletions")
+            raise CertificateError(
+                f"the certificate must state epsilons for {[each.records for each in due]} deletions"
+            )
         for said, right in zip(self.deletions, due, strict=True):
             several = counted(right.records, "deletion")
             self.require_number(f"epsilon of {several}", said.epsilon, right.epsilon, tolerance)

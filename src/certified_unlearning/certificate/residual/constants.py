@@ -44,8 +44,8 @@ class ResidualConstants(LedgerCertificate):
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are between -1 and 1.
         strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
-        budget: Upper bound ``tau`` on the gradient's norm at every release; with ``passes`` or ``added`` records, ``m``
-            (plus ``public_curvature``) times the upper bound on the distance to the minimiser.
+        budget: Upper bound ``tau`` on the gradient's norm at every release. With ``passes`` or ``added`` records, it is
+            instead ``m`` (plus ``public_curvature``) times an upper bound on the distance to the minimiser.
         public_records: Number of public rows among the ``n``. Public rows are never removed, and the comparator has
             them, too. Omitted if 0.
         public_curvature: Curvature that the public rows add to ``strong_convexity`` between the minimiser and the

@@ -45,15 +45,15 @@ def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
         ),
         "additions": (
             requests >= 0,
-            f"at most {certificate.releases - 1 - certificate.lost_releases}, for each of them was a release",
+            f"at most {certificate.releases - 1 - certificate.lost_releases}, because each addition was a release",
         ),
         "public_records": (
             certificate.public_records < certificate.n,
-            f"at most {certificate.n - 1}, for public rows are counted in n",
+            f"at most {certificate.n - 1}, because n includes public rows",
         ),
         "public_curvature": (
             certificate.public_curvature <= most_curvature,
-            f"at most {most_curvature:.3g}, what so many public rows can have",
+            f"at most {most_curvature:.3g}, the largest curvature of so many public rows",
         ),
         "removed": (requests <= certificate.removed < private, f"{requests} to {private - 1}"),
         "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),

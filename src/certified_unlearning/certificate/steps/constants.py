@@ -48,8 +48,8 @@ class StepsConstants(LedgerCertificate):
     ``epsilon`` includes rounding: it assumes that a step may end ``rounding_error`` away from the exact result.
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
     random norms larger than assumed. Differences of the published weights below ``noise_resolution`` are outside the
-    statement (`accounting.core.rounding`). These four fields are None in certificates that were made before rounding
-    was counted.
+    statement (`accounting.core.rounding`). In certificates that were made before rounding was counted, ``epsilon`` does
+    not include rounding, and the other four fields are None.
 
     For mini-batches, ``cycle`` states the number of batches and their size, including the rows of zeros that fill the
     last batch. ``places`` states the batches of the removed records; without ``places``, these records may have been in
@@ -151,8 +151,8 @@ class StepsConstants(LedgerCertificate):
         if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
             return None
         return (
-            "That is no statement about a model that is retrained and noised once, from which this one may be told "
-            "apart far better: accountant='conditional' speaks of that."
+            "This is no statement about a model that is retrained and noised once. Such a model may be far easier to "
+            "tell from this model; accountant='conditional' covers that comparison."
         )
 
     @property
@@ -182,7 +182,7 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def problem(self) -> Problem:
-        """The problem that the certificate's numbers refer to: in exact arithmetic, if rounding was not counted yet."""
+        """The problem that the certificate's numbers refer to; in exact arithmetic if they do not include rounding."""
         return self.exact_problem if self.arithmetic is None else self.computed_problem
 
     @property

@@ -38,7 +38,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
             there are so many records that mini-batches are cheaper at about equal accuracy. It halves the step size if
             batches of less than half the size then suffice. None: every step uses all records. With mini-batches,
             ``sigma=None`` without ``steps`` selects a noise scale that lowers accuracy only a little. The number of
-            steps of a request then also depends on the batches of its records, but never on the data.
+            steps of a request then also depends on the batches of the removed records, but never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.

@@ -42,7 +42,7 @@ those of a fresh run in all bits.
 LONGEST = 1 - 2.0**-40
 """Norm to which longer rows are scaled down, so that no norm is above 1, by whatever method it is computed."""
 MOST_NOISE = 2.0**23
-"""Largest standard deviation of the noise. With it, sums still contain thirty bits of a record."""
+"""Largest standard deviation of the noise. With this noise, sums still contain thirty bits of a record."""
 DROWNED = 0.1
 """`fit` warns if the noise in the centre of an average cluster has a larger norm than this; rows have norm at most
 1.

@@ -28,8 +28,8 @@ class PrivateLabels:
         queries: Number of labels that may be published.
 
     Attributes:
-        release: Object that draws the labels. It also states the epsilon and delta spent, the guarantee's assumptions,
-            and what is not guaranteed.
+        release: Object that draws the labels. It also states the epsilon and delta used so far, the guarantee's
+            assumptions, and what is not guaranteed.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ def publish_mean_share(
     """Publish the mean certified share of a fitted network's predictions, with Gaussian noise for differential privacy.
 
     This number is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``. It equals the
-    mean radius divided by ``K``. One record of one batch changes it by at most ``1 / K``, for any inputs, and the noise
-    is calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. Parameters,
-    boxes and radii also depend on the records, but have no noise, so they must stay secret.
+    mean radius divided by ``K``. One record of one batch changes this number by at most ``1 / K``, for any inputs, and
+    the noise is calibrated exactly to this change. Every call publishes a new number, and the epsilons and deltas add
+    up. Parameters, boxes and radii also depend on the records, but have no noise, so they must stay secret.
 
     Args:
         model: Model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
