@@ -348,7 +348,7 @@ def test_a_frozen_last_step_is_refused_for_it_may_know_other_records(people):
 def test_a_report_says_that_labels_of_y_decide_where_rows_reach_the_last_step_without_any(people):
     frame, labels = people
     others = labels.set_axis(labels.index[::-1])
-    said = "if X had others in its index, those of y decide which records are meant"
+    said = "if X had other labels in its index, the labels of y decide which records are meant"
     pipeline = make_pipeline(Normalizer(), last()).fit(frame[["age"]], others)
     assert said in str(PipelineReport.of(pipeline))
     assert said not in str(quietly(pipeline, [0]))
