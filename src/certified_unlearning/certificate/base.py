@@ -224,7 +224,7 @@ class Certificate(BaseModel):
         return 0
 
     def of_one_release(self) -> Self:
-        """Return a copy that states only the guarantee for the last release, not the one for all releases together."""
+        """Return a copy that states only the guarantee for the last release, and none for all releases together."""
         return self
 
     @property
@@ -291,7 +291,7 @@ class Certificate(BaseModel):
             self.require_number(name, getattr(self, name), computed)
 
     def require_number(self, name: str, stated: Any, computed: Any, tolerance: float = TOLERANCE) -> None:
-        """Raise `CertificateError` if a number differs from the computed one."""
+        """Raise `CertificateError` if a number differs from the computed number."""
         if not same(stated, computed, tolerance):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 

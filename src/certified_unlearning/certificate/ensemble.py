@@ -171,7 +171,7 @@ class EnsembleCertificate(LedgerCertificate):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: the comparator has the slices that were drawn for the first records."""
+        """Return a sentence about the comparator: it has the slices that were drawn for the first records."""
         return (
             "How many records were removed counts as known: the model compared with has the same parts, which were "
             "made for the number of records at the start."

@@ -130,7 +130,7 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: a fresh run has the remaining number of records and the original constants."""
+        """Return a sentence about the fresh run: it has the remaining number of records and the original constants."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."
@@ -210,7 +210,7 @@ class ExactCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say: results that depended on removed records were recomputed where necessary."""
+        """Return sentences about the request: results that depended on removed records were recomputed where necessary."""
         again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."

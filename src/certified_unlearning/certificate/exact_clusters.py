@@ -52,7 +52,7 @@ class ExactClustersCertificate(EqualInLaw):
         clusters: Number of centres.
         start: How the first centres were chosen: ``mean``, around the noisy mean of all records; ``given``, by the
             caller.
-        steps: Number of steps ``T``. Each step asks one noisy query of all records.
+        steps: Number of steps ``T``. In each step, one noisy query reads all records.
         sigma: Standard deviation of the noise on each coordinate of a sum and on each number of members; 0 for no
             noise.
         recompute_probability: Upper bound on the probability that the next deletion of one record causes a

@@ -118,7 +118,7 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
         indices: Positions of the records in the ``X`` on which the pipeline was fitted, or a mask.
         index: Labels of the records in the index of the data frame, instead of ``indices``. The last step has these
             labels from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas
-            series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
+            series. If they come from ``y``, the labels of the pipeline's ``X`` have no effect.
 
     Returns:
         A report, which prints as text, on every earlier step.

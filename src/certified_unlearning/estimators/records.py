@@ -1,4 +1,4 @@
-"""The records to which a model was fitted: rows, labels, which ones remain, and how requests name them."""
+"""The records to which a model was fitted: their rows and labels, the remaining records, and names in requests."""
 
 import copy
 import secrets

@@ -1,4 +1,4 @@
-"""Conversion of sparse rows to dense ones, and public scaling: features are clipped to ranges, rows scaled to a norm.
+"""Conversion of sparse rows to dense rows, and public scaling of features to ranges and of rows to a norm.
 
 Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers. So
 a removed record has no effect on the scaling of others.
@@ -55,7 +55,7 @@ class PublicScaling:
 
         Args:
             features: Number of features.
-            ranges: One pair ``(low, high)`` for all features, or one pair for each.
+            ranges: One pair ``(low, high)`` for all features, or one pair for each feature.
             data_norm: Largest norm of a row.
             normalize: Whether rows are divided by their own norm.
 

@@ -38,7 +38,7 @@ class ResidualConstants(LedgerCertificate):
         mu_all_releases: ``mu sqrt(releases)``.
         delta: Target delta, strictly between 0 and 1.
         extra_delta: Addition to delta, for the last release, because norms of the noise may be larger than assumed.
-        extra_delta_all_releases: Addition to delta, for all releases, for the same reason.
+        extra_delta_all_releases: The same addition for all releases together.
         n: Number of records at the start, plus the number of records added since; public rows are included.
         d: Number of weights.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are between -1 and 1.

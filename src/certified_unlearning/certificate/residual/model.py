@@ -87,7 +87,7 @@ class ResidualCertificate(ResidualConstants):
         return f"The model was calculated anew from {those}, {error}"
 
     def with_known_number(self) -> str:
-        """Return the sentence that says: the exact refit divides by the same number of records."""
+        """Return a sentence about the exact refit: it divides by the same number of records."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, and uses nothing else of them."
@@ -123,7 +123,7 @@ class ResidualCertificate(ResidualConstants):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible; see `limits.limits_of`."""
+        """Return, for each field, whether its value is possible; see `limits.limits_of`."""
         return limits_of(self)
 
     def recomputed(self) -> dict[str, Any]:

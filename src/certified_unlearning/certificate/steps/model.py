@@ -110,7 +110,9 @@ class StepsCertificate(StepsConstants):
         return f"K = {counted(steps, 'step')}"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say: steps on the remaining records reduced the influence of the removed ones."""
+        """Return sentences about the request: steps on the remaining records reduced the influence of the removed
+        records.
+        """
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
@@ -139,7 +141,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: the comparator has the same normaliser and the same number of steps."""
+        """Return a sentence about the comparator: it has the same normaliser and the same number of steps."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "

@@ -127,7 +127,7 @@ class DescentModel(LinearModel):
             self._noise_source = "seed"  # ``random_state`` may have been set after `fit`.
 
     def _store_without(self, gone: Positions) -> RecordStore:
-        """Return copies of the records without the removed ones.
+        """Return copies of the records without the removed records.
 
         With adjacency `replace`, other records replace the removed records.
         """

@@ -153,7 +153,7 @@ class CertifiedMLPClassifier(Classifier):
         return public.after(features, labels)
 
     def _planned(self, n: int) -> CertifiedSgd:
-        """Return the settings of training on ``n`` records, including public ones.
+        """Return the settings of training on ``n`` records, including public records.
 
         Raises:
             ParameterError: A parameter is invalid.
@@ -213,7 +213,7 @@ class CertifiedMLPClassifier(Classifier):
         return self.classes_[self._network.learned.classes(rows).cpu().numpy()]  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> Array:
-        """Return logits: shape ``(records,)`` for two classes, else ``(records, classes)``.
+        """Return logits, shape ``(records,)`` for two classes and ``(records, classes)`` for more.
 
         No certificate covers scores, so after free removals the network is trained anew first.
         """
@@ -251,9 +251,8 @@ class CertifiedMLPClassifier(Classifier):
     ) -> NDArray[np.bool_]:
         """Return, for each record, whether its label is certified to stay the same if training records are poisoned.
 
-        The network is trained again on the remaining records, with a box that covers the poisoning. The box does not
-        cover removals and additions of records. The boxes of the budgets cover removals and additions, but no
-        poisoning.
+        The network is trained again on the remaining records, with a box that covers the poisoning. This box covers
+        neither removals nor additions of records, and the boxes of the budgets cover no poisoning.
 
         Args:
             X: Features, which are not poisoned, shape ``(records, features)``.
@@ -262,7 +261,7 @@ class CertifiedMLPClassifier(Classifier):
                 ``data_norm`` or ``normalize``.
             relabelled: Number of records of every batch whose classes are changed.
             to: The only class that classes are changed to; None: any class.
-            together: Whether the moved records are the relabelled ones. If False, they may be different records.
+            together: Whether the same records are moved and relabelled. If False, they may be different records.
 
         Raises:
             ParameterError: ``to`` is not a class.

@@ -75,7 +75,7 @@ class PrivateLabels:
     def predict(self, X: Any) -> NDArray[Any]:
         """Publish the label of each record, or None if it is withheld.
 
-        Each query counts, even if it repeats a record.
+        Each record uses up one query, even if it was queried before.
 
         Raises:
             ParameterError: There are more records than remaining queries.

@@ -154,7 +154,7 @@ class TrainedNetwork:
         """Return the same network, with more removals since its last training.
 
         Args:
-            store: The records, without the removed ones.
+            store: The records, without the removed records.
             records: Number of records that were removed.
 
         Raises:

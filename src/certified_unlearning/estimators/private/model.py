@@ -57,8 +57,9 @@ class PrivateModel(LinearModel):
         delta: Failure probability of the guarantee for one record: a number strictly between 0 and 1; ``"auto"``, which
             is ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         relation: Neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
-            leaves its place empty, with half of the noise. Epsilons of the two relations are not interchangeable.
-        boosting: If it is a number, one model is learned from each of several chunks of the records, and one of these
+            leaves a record's place empty, and needs half of the noise. Epsilons of the two relations are not
+            interchangeable.
+        boosting: With a number, one model is learned from each of several chunks of the records, and one of these
             models is selected privately on a separate chunk. A smaller number means more chunks. With more chunks, a
             bad model should be rarer, but smaller chunks reduce accuracy. None: one model is learned from all records.
         strong_convexity: ``lambda`` of output perturbation; None: the value with the best bound.
