@@ -210,7 +210,7 @@ class ExactCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences about the request: results that depended on removed records were recomputed where necessary."""
+        """Return sentences about the request: where necessary, results from removed records were recomputed."""
         again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."

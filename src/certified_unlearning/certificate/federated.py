@@ -106,7 +106,7 @@ class FederatedCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences about the request: results that depended on removed clients were recomputed where necessary."""
+        """Return sentences about the request: where necessary, results from removed clients were recomputed."""
         return f"{BY_CHANCE} {NOTHING_AGAIN}"
 
     def details(self) -> str:

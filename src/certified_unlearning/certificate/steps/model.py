@@ -110,9 +110,7 @@ class StepsCertificate(StepsConstants):
         return f"K = {counted(steps, 'step')}"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences about the request: steps on the remaining records reduced the influence of the removed
-        records.
-        """
+        """Return sentences about the request: steps on the remaining records reduced the removed records' influence."""
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
