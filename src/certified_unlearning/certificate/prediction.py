@@ -91,9 +91,9 @@ class PredictionCertificate(Certificate):
         classes: Names of the classes, in the order of labels.
         predictions: The predicted label of each input.
         radii: The largest budget that certifies each label; 0 if none does.
-        shares: For each budget, the share of the inputs whose labels it certifies.
-        accuracy: For each budget, bounds on the share of right labels that hold for the models of all neighbours; None
-            if the true labels are not known.
+        shares: Share of the inputs whose labels are certified, for each budget.
+        accuracy: Bounds on the share of right labels, for each budget. The bounds hold for the models of all
+            neighbours. None if the true labels are not known.
         evidence: The file from which the certificate is recomputed.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
