@@ -128,7 +128,7 @@ def test_shifted_interpolation_pays_nothing_for_finite_learning_and_says_what_it
 
 @pytest.mark.parametrize("change", [{"accountant": "descent-to-delete shifted"}, {"mechanism": "descent-to-delete"}])
 def test_an_accountant_of_another_mechanism_is_refused(change: dict[str, str]) -> None:
-    with pytest.raises(CertificateError, match=r"states mechanism = .*, of which the accountant speaks"):
+    with pytest.raises(CertificateError, match=r"states mechanism = .*, which the accountant covers"):
         certificate.verify(certificates("fig4")[0].model_copy(update=change))
 
 

@@ -58,7 +58,7 @@ def test_what_is_stated_is_recomputed(changes: dict[str, object]) -> None:
         ("rule", "cauchy", "impossible constants: delta must be 0 for Cauchy noise"),
         ("rule", "laplace", "other delta_of_law than it must"),
         ("relation", "add-remove", "other comparator than it must"),
-        ("changes", "removals", "states changes = 'removals', whose radii say nothing"),
+        ("changes", "removals", "states changes = 'removals', whose radii are not valid"),
         ("comparator", "retraining", "other comparator than it must"),
         ("not_promised", (), "other not_promised than it must"),
         ("assumptions", (), "other assumptions than it must"),
@@ -73,7 +73,7 @@ def test_a_wrong_certificate_is_found(name: str, value: object, sentence: str) -
 def test_boxes_of_additions_or_removals_say_nothing_of_replacement() -> None:
     """To replace a record is to change two; every other number and word is what the certificate must state."""
     said = stated(relation="replace-one", changes="additions or removals")
-    with pytest.raises(CertificateError, match="whose radii say nothing under replace-one"):
+    with pytest.raises(CertificateError, match="whose radii are not valid under replace-one"):
         certificate.verify(said)
 
 

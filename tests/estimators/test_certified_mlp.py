@@ -345,7 +345,7 @@ def test_a_report_says_that_removals_so_far_count() -> None:
     model = CertifiedMLPClassifier(**BATCH).fit(X, y)
     model.unlearn([3, 4])
     said = model.privacy_report(X)
-    assert "5 removals from each batch, those since the last training included (up to 2 of a batch):" in said
+    assert "5 removals from each batch, including those since the last training (up to 2 of a batch):" in said
     assert "Certified for 2" not in said
 
 

@@ -65,7 +65,7 @@ def test_requests_are_free_as_long_as_records_leave_and_public_rows_stay() -> No
     expected = labels_without(model, np.array([3, 5]), points)
     assert np.array_equal(model.predict(points[sure]), expected[sure])
     assert np.array_equal(model.predict(points), expected)
-    assert "300 public rows besides, which cannot be removed" in model.privacy_report()
+    assert "Also learned from 300 public rows, which cannot be removed" in model.privacy_report()
     with pytest.raises(ParameterError, match="the 300 rows of public_X stay in the model and cannot be removed"):
         model.unlearn([60])
     model.unlearn([*range(6, 60)])

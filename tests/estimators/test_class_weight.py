@@ -162,7 +162,7 @@ class TestEveryEstimator:
     @pytest.mark.parametrize(
         ("weights", "said"),
         [
-            ("balanced", "counted from the labels, so it tells of records that are removed later"),
+            ("balanced", "computed from the labels, so it depends on records that are removed later"),
             ("heavy", "must be None or a dict"),
             ([1, 2], "must be None or a dict"),
             ({"odd": -1}, "got -1 for 'odd'"),

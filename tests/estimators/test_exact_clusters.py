@@ -268,7 +268,7 @@ def test_weights_of_records_and_audits_are_refused_with_the_reason() -> None:
 
 
 def test_long_rows_are_refused_unless_something_shortens_them() -> None:
-    with pytest.raises(DataError, match=r"row 3 of X has norm 1\.8.*computing again needs norms of at most 1"):
+    with pytest.raises(DataError, match=r"row 3 of X has norm 1\.8.*recomputations needs norms of at most 1"):
         noiseless().fit(ROWS * np.where(np.arange(8) == 3, 2, 1)[:, None])
     for options in ({"normalize": True}, {"data_norm": 2.0}, {"feature_ranges": (-2, 2)}):
         model = noiseless(**options).fit(2 * ROWS)

@@ -75,7 +75,7 @@ def test_records_that_left_or_were_never_in_a_batch_are_not_reported(tmp_path) -
     assert model.trainings_ == 2
     assert sorted(found.positions.tolist()) == sorted({*range(150)} - {*unseen, gone})
     for record in (gone, unseen[0], 150):
-        with pytest.raises(ParameterError, match="one that is left and lies in a batch"):
+        with pytest.raises(ParameterError, match="a remaining record that is in a batch"):
             found.of(record)
     with pytest.raises(ParameterError, match="count must be a whole number, at least 1"):
         found.most(0)

@@ -157,7 +157,7 @@ class TestUnlearning:
         [
             ({"epsilon": 0.1}, "epsilon"),
             ({"epsilon_all_published": None}, "epsilon_all_published"),
-            ({"radius": 1.0, "lipschitz": 2.0}, "radius = 1.0, .* must be 2.23.* a smaller ball need not hold"),
+            ({"radius": 1.0, "lipschitz": 2.0}, "radius = 1.0, .* must be 2.23.* a smaller ball need not contain"),
             ({"radius": None}, "radius = None, .* must be 2.23"),
             ({"radius": 5.0, "lipschitz": 6.0}, "radius = 5.0, .* must be 2.23.* gradients are longer"),
             ({"lipschitz": 3.2}, "lipschitz = 3.2, .* bounded by 3.23"),

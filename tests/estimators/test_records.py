@@ -81,5 +81,5 @@ def test_records_that_come_later_get_places_behind_the_others(store):
 
 
 def test_a_store_without_records_says_so():
-    with pytest.raises(DataError, match="which say which records are left"):
+    with pytest.raises(DataError, match="so it is unknown which records are left"):
         RecordStore(None).remaining  # noqa: B018

@@ -122,7 +122,7 @@ def test_labels_that_only_number_the_records_are_positions(parity):
 
 def test_labels_need_a_frame(parity):
     fitted = MODELS["certified"]().fit(*parity)
-    with pytest.raises(ParameterError, match="X was none, or its labels were not kept"):
+    with pytest.raises(ParameterError, match="X was no data frame, its labels were not kept"):
         fitted.unlearn(index=[4])
     assert fitted.unlearn(pd.Series(np.arange(600) == 4)).remaining_[4] == 5
 
@@ -174,7 +174,7 @@ def test_labels_of_other_kinds_pass_through_files(parity, tmp_path, index, named
 def test_labels_that_json_cannot_hold_are_left_out_with_a_word(parity, tmp_path):
     frame = pd.DataFrame(parity[0], index=pd.interval_range(0, 600)).add_prefix("x")
     fitted = MODELS["langevin"]().fit(frame, parity[1])
-    with pytest.warns(UserWarning, match="does not keep the data frame's index, for a Interval") as warned:
+    with pytest.warns(UserWarning, match="does not keep the data frame's index, because a Interval") as warned:
         fitted.save(tmp_path / "model")
     assert warned[0].filename == __file__
     with pytest.raises(ParameterError, match="its labels were not kept"):
@@ -183,6 +183,6 @@ def test_labels_that_json_cannot_hold_are_left_out_with_a_word(parity, tmp_path)
 
 @every_model
 def test_sample_weights_are_refused_with_the_reason(make, parity):
-    with pytest.raises(ParameterError, match="sample_weight must be None: the guarantee counts every record"):
+    with pytest.raises(ParameterError, match="sample_weight must be None: the guarantee assumes that every record"):
         make().fit(*parity, sample_weight=np.ones(600))
     make().fit(*parity, sample_weight=None)

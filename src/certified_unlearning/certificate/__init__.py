@@ -1,13 +1,15 @@
-"""Certificates: each states a guarantee with its constants and assumptions, and anyone can recompute it.
+"""Certificates: each states a guarantee with its constants and assumptions, so that anyone can recompute the guarantee.
 
 All kinds derive from `Certificate`:
 
 - `StepsCertificate`: models that noisy steps unlearned.
-- `ResidualCertificate`: weights that are published with noise, and whose gradient is certified to be small.
+- `ResidualCertificate`: weights with a certified small gradient, published with noise.
 - `ExactCertificate` and `ExactClustersCertificate`: states that have the distribution of a fresh run.
-- `FederatedCertificate`: states of federated averaging that have this distribution after clients left.
+- `FederatedCertificate`: states of federated averaging that have the distribution of a fresh run without the clients
+  that left.
 - `PredictionCertificate`: labels that no removal changes.
-- `EnsembleCertificate`: answers of an ensemble. A shard is trained again when its budget is spent.
+- `EnsembleCertificate`: answers of an ensemble. A shard is trained again when it has lost more records than its boxes
+  cover.
 - `PrivateCertificate`: models that never depended much on any record.
 - `PrivateLabelsCertificate`: labels that are published with differential privacy.
 """
@@ -52,6 +54,6 @@ read = StepsCertificate.read
 def write(certificate: Certificate, path: str | Path) -> None:
     """Write a certificate as JSON, atomically.
 
-    If it has evidence, write the evidence into the same folder.
+    If the certificate has evidence, write the evidence into the same folder.
     """
     certificate.write(path)

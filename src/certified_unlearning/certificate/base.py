@@ -26,7 +26,7 @@ from certified_unlearning.vocabulary import Relation
 TOLERANCE = 1e-9
 """Largest relative difference between numbers that count as equal.
 
-Epsilons that are found by minimisation are not more accurate.
+Epsilons that are found by minimisation are no more accurate than this.
 """
 LARGEST = 10**18
 """The largest possible value of any count. Planning also refuses larger numbers of steps."""
@@ -46,7 +46,7 @@ class Stated(NamedTuple):
         epsilon_all_published: Epsilon of all releases together, at delta; None if the certificate gives no bound for
             them.
         adjacency: Neighbouring relation of data sets; None if the statement is an equality in distribution.
-        accountant: Name of the accountant that computed epsilon; None if there is only one.
+        accountant: Name of the accountant that computed epsilon; None if only one accountant exists.
         mu: The mu of Gaussian differential privacy for the last release; None if the statement gives no mu.
     """
 
@@ -101,7 +101,7 @@ class Certificate(BaseModel):
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What the guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """The condition that sentences name before the share of right guesses, for guarantees of equality."""
+    """A condition that sentences state before the share of right guesses; empty unless the guarantee is an equality."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 
@@ -172,12 +172,12 @@ class Certificate(BaseModel):
 
     @property
     def bet(self) -> str:
-        """The statement that the guesser tries to decide."""
+        """The statement whose truth the guesser tries to guess."""
         return "the removed records were ever used to make it or an earlier version"
 
     @property
     def guesser(self) -> str:
-        """What the guesser may know and what not, as a sentence."""
+        """A sentence that names what the guesser may know, and what the guesser does not know."""
         return f"This person may know {self.known}, but not {self.unknown}."
 
     def meaning(self) -> str | None:
@@ -192,7 +192,7 @@ class Certificate(BaseModel):
         return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
-        """Return the guarantee for requests that depended on a model's output, as sentences; None if there is none."""
+        """Return the guarantee for requests that depended on a model's output, as sentences; None if it is missing."""
         return None
 
     def with_earlier_versions(self) -> str:
@@ -224,7 +224,7 @@ class Certificate(BaseModel):
         return 0
 
     def of_one_release(self) -> Self:
-        """Return a copy that states only the guarantee for the last release, not the one for all releases together."""
+        """Return a copy that states only the guarantee for the last release, and none for all releases together."""
         return self
 
     @property
@@ -247,7 +247,7 @@ class Certificate(BaseModel):
 
         Raises:
             CertificateError: The constants are impossible.
-            ParameterError: A formula finds the constants impossible.
+            ParameterError: A formula refuses the constants.
         """
 
     def words(self) -> Mapping[str, Any]:
@@ -291,7 +291,7 @@ class Certificate(BaseModel):
             self.require_number(name, getattr(self, name), computed)
 
     def require_number(self, name: str, stated: Any, computed: Any, tolerance: float = TOLERANCE) -> None:
-        """Raise `CertificateError` if a number differs from the computed one."""
+        """Raise `CertificateError` if a number differs from the computed number."""
         if not same(stated, computed, tolerance):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
@@ -331,7 +331,7 @@ def verify(certificate: Certificate) -> None:
 
     Raises:
         CertificateError: The certificate's statement does not follow from its constants.
-        AssumptionError: An assumption of its statement does not hold for its constants.
+        AssumptionError: An assumption of the statement does not hold for the constants.
     """
     _require_sizes(certificate.model_dump())
     try:
@@ -373,7 +373,7 @@ def the_left(n: int) -> str:
 
 
 def or_nothing(value: float | None) -> str:
-    """Return a number as text, rounded up; None, which means that no bound is guaranteed, gives "nothing"."""
+    """Return a number as text, rounded up; "nothing" for None, which means that no bound is guaranteed."""
     return "nothing" if value is None else rounded_up(value)
 
 

@@ -1,8 +1,9 @@
-"""Certificates of ensembles: every answer is that of an ensemble that never saw the removed records.
+"""Certificates of ensembles: every answer equals the answer of an ensemble that never saw the removed records.
 
-The rule that gives an answer certifies it. The certificate states nothing about the parameters: they depend on removed
-records until their shard is trained again. Anybody can recompute when a shard was trained again, because that depends
-only on the places of the removed records, not on what the records contain.
+The rule that decides whether an answer is given also certifies the answer. The certificate states nothing about the
+parameters: the parameters of a shard depend on removed records until the shard is trained again. Anybody can recompute
+when a shard was trained again, because that depends only on the places of the removed records, not on what the records
+contain.
 """
 
 import functools
@@ -40,7 +41,7 @@ NOT_PROMISED = (
 
 
 class EnsembleCertificate(LedgerCertificate):
-    """A statement about the answers of an ensemble, with the constants that a comparison needs.
+    """A statement about the answers of an ensemble, with the constants that are needed to train it again.
 
     Attributes:
         kind: ``ensemble``.
@@ -50,7 +51,7 @@ class EnsembleCertificate(LedgerCertificate):
         not_promised: What the certificate does not promise.
         n_learned: Number of records at the start.
         deleted: Number of records that were deleted since then.
-        requests: Number of requests that deleted them.
+        requests: Number of requests that deleted records.
         lost_releases: Number of versions that gave answers and were lost when the directory was restored from a backup
             without them; left out of the file if 0.
         n: Number of records now.
@@ -120,7 +121,7 @@ class EnsembleCertificate(LedgerCertificate):
         return cls.made(**constants, removed=tuple(map(tuple, removed)))
 
     def stated(self) -> Stated:
-        """Return a statement without numbers: answers are equal to the comparator's, so there is nothing to bound."""
+        """Return a statement without numbers: answers equal the comparator's answers, so there is nothing to bound."""
         return Stated(None, None, None, None, adjacency="removals")
 
     def meaning(self) -> str | None:
@@ -143,7 +144,7 @@ class EnsembleCertificate(LedgerCertificate):
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
-        """Return the scope: it covers every answer, whatever inputs were asked before, and nothing else."""
+        """Return the scope: the statement covers every answer, whatever was asked before, and nothing else."""
         return Scope(
             compared_with=ANEW,
             # The sentence also holds for adaptive requests: every answer is equal, whatever was asked.
@@ -170,7 +171,7 @@ class EnsembleCertificate(LedgerCertificate):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: the comparator has the slices that were drawn for the first records."""
+        """Return a sentence about the comparator: it has the slices that were drawn for the first records."""
         return (
             "How many records were removed counts as known: the model compared with has the same parts, which were "
             "made for the number of records at the start."

@@ -1,4 +1,4 @@
-"""The evidence of certified predictions: one file with the model, its boxes and the inputs, with its evaluation."""
+"""The evidence of certified predictions, a file with the model, its boxes and the inputs; and its evaluation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay",
 def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, Any]:
     """Return a certificate's statements about inputs.
 
-    All of them follow from the evidence.
+    All these statements follow from the evidence.
     """
     radii = learned.radii(rows)
     return {
@@ -80,7 +80,7 @@ def unpacked(
     """Return the model, the inputs and any labels that a file of evidence contains.
 
     Raises:
-        CertificateError: The file does not match the certificate, or its boxes are invalid.
+        CertificateError: The file does not match the certificate, or the boxes in the file are invalid.
     """
     try:
         tensors = safetensors.torch.load(evidence)

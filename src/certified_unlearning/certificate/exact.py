@@ -40,7 +40,7 @@ NOTHING_AGAIN = (
     "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
     "out of a training without what was removed."
 )
-"""Descriptions of how a request was carried out, for the page that a person gets."""
+"""Descriptions of how a request was carried out, for the page that is given to a person."""
 OBLIVIOUS = Assumption(
     statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
     status="assumed",
@@ -130,7 +130,7 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: a fresh run has the remaining number of records and the original constants."""
+        """Return a sentence about the fresh run: it has the remaining number of records and the original constants."""
         return (
             "How many records were removed counts as known, and is not what is guessed: the model compared with is "
             "trained on the records that are left, with the settings that were chosen for the number at the start."
@@ -210,7 +210,7 @@ class ExactCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say: results that depended on removed records were recomputed where necessary."""
+        """Return sentences about the request: where necessary, results from removed records were recomputed."""
         again = (
             "The model's training was done again, without what was removed, from the first step that had used it, if "
             "there was one."
@@ -244,8 +244,8 @@ class ExactCertificate(ExactOfVersions):
     def recomputed(self) -> dict[str, float]:
         """Return the bound on the probability that the next deletion causes a recomputation.
 
-        A certificate cannot show that the state follows its algorithm. `ExactLogisticRegression.check` verifies it from
-        the state and the records, iteration by iteration.
+        A certificate cannot show that the state was computed by the stated algorithm. `ExactLogisticRegression.check`
+        verifies this from the state and the records, step by step.
         """
         return {"recompute_probability": subsampling_tv(n=self.n, batch_size=self.batch_size, steps=self.steps)}
 
@@ -257,7 +257,7 @@ class ExactCertificate(ExactOfVersions):
 def words_of(assumptions: tuple[Assumption, ...], lost_releases: int = 0) -> dict[str, Any]:
     """Return a certificate's fields that are text.
 
-    Releases lost by a restore add limits and assumptions.
+    If a restore lost releases, the text contains further limits and assumptions.
     """
     return {
         "comparator": COMPARATOR,
@@ -296,7 +296,7 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
 def unknown_randomness(noise_source: NoiseSource) -> Assumption:
     """Return the assumption that nobody knows the randomness.
 
-    Its wording depends on the source of the randomness.
+    The wording depends on the source of the randomness.
     """
     seed = noise_source == "seed"
     return Assumption(

@@ -26,9 +26,9 @@ from certified_unlearning.certificate.preprocessing import GIVEN, possible_featu
 from certified_unlearning.vocabulary import NoiseSource
 
 CONTRIBUTION = 2**0.5
-"""Largest norm of what a record of norm at most 1 adds to a query.
+"""Largest norm of a record's contribution to a query, for records of norm at most 1.
 
-The record adds itself to a sum, and 1 to a number of members.
+A record adds itself to one sum, and 1 to one number of members.
 """
 
 
@@ -52,7 +52,7 @@ class ExactClustersCertificate(EqualInLaw):
         clusters: Number of centres.
         start: How the first centres were chosen: ``mean``, around the noisy mean of all records; ``given``, by the
             caller.
-        steps: Number of steps ``T``. Each step asks one noisy query of all records.
+        steps: Number of steps ``T``. In each step, one noisy query reads all records.
         sigma: Standard deviation of the noise on each coordinate of a sum and on each number of members; 0 for no
             noise.
         recompute_probability: Upper bound on the probability that the next deletion of one record causes a
@@ -104,10 +104,10 @@ class ExactClustersCertificate(EqualInLaw):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bounds on how often the next deletion recomputes, and on how many steps it recomputes.
+        """Return the bounds on the probability that the next deletion recomputes steps, and on their mean number.
 
-        A certificate cannot show that the state follows its algorithm. `ExactKMeans.check` verifies it from the state
-        and the records, step by step.
+        A certificate cannot show that the state was computed by the stated algorithm. `ExactKMeans.check` verifies this
+        from the state and the records, step by step.
         """
         rejection = gaussian_tv(CONTRIBUTION / self.sigma) if self.sigma else 1.0
         return {

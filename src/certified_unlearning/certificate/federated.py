@@ -40,9 +40,9 @@ class FederatedCertificate(ExactOfVersions):
         not_promised: What the certificate does not promise.
         epsilon: 0.
         delta: 0.
-        n_learned: Number of clients at the start. All sums are divided by this number, also after removals.
+        n_learned: Number of clients at the start. All sums are divided by this number, even after removals.
         deleted: Number of clients that were removed since then.
-        requests: Number of batches of requests that removed them.
+        requests: Number of batches of requests that removed clients.
         lost_releases: Number of releases that were published and then lost when the directory was restored from a
             backup without them; left out of the file if 0.
         n: Number of clients now.
@@ -106,7 +106,7 @@ class FederatedCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say: results that depended on removed clients were recomputed where necessary."""
+        """Return sentences about the request: where necessary, results from removed clients were recomputed."""
         return f"{BY_CHANCE} {NOTHING_AGAIN}"
 
     def details(self) -> str:

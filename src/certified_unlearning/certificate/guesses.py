@@ -13,7 +13,7 @@ class Share(NamedTuple):
 
     Attributes:
         value: The share, from 0.5 to 1, rounded up.
-        formula: The formula that gives the value, in technical terms.
+        formula: The formula for the value, in technical terms.
         terms: The numbers that the formula uses, rounded up, as text.
     """
 

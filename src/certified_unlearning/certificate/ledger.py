@@ -56,11 +56,11 @@ class LedgerCertificate(Certificate):
 
     @abstractmethod
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return, in plain sentences, how the model was changed; the arguments are those of `removed_by`."""
+        """Return, in plain sentences, how the model was changed; for the arguments, see `removed_by`."""
 
     @abstractmethod
     def with_known_number(self) -> str:
-        """Return the role of the number of removed records in the comparison, as a plain sentence."""
+        """Return, as a plain sentence, the role that the number of removed records has in the comparison."""
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
         """Return whether secret files may still depend on removed records.

@@ -3,22 +3,22 @@
 These *lost* releases cannot be recalled, and new releases start from the state in the backup. The guarantee then
 depends on the kind of certificate:
 
-- *The last release, seen alone.* Its steps, or its noise, were drawn anew from the restored state. All its bounds
-  still hold, if the drawn random numbers influenced neither the loss of the directory nor the choice of the backup.
-  Otherwise bad draws would be undone more often than good ones, and the remaining draws would have another
-  distribution.
+- *The last release, seen alone.* Its steps, or its noise, were drawn anew from the restored state. All its bounds still
+  hold, if the drawn random numbers influenced neither the loss of the directory nor the choice of the backup. Otherwise
+  bad draws would be undone more often than good draws, and the remaining draws would have another distribution.
 - *All releases together, weights with a certified residual.* Each release has fresh noise. Whatever came before, the
-  mean of a release is within the budget of the exact refit's mean. Composition gives ``mu sqrt(k)``, where ``k``
-  includes the lost releases.
+  mean of a release differs from the exact refit's mean by no more than the budget allows. Composition gives ``mu
+  sqrt(k)``, where ``k`` is the number of releases, including the lost releases.
 - *All releases together, noisy steps.* All releases are one chain of published states, and the analysis follows this
-  chain. A lost release is a second branch that starts from the same state. No bound is known for it, so none is
-  stated.
-- *Exact unlearning.* Certificates state nothing about several releases. Nothing changes, as long as the next removal
-  draws other random numbers than the lost removal did (`ledger.methods.exact_steps`).
-- *Answers of an ensemble.* Each answer equals the one without the removed records, whatever else was published.
+  chain. A lost release is a second branch that starts from the same state. No bound is known for two branches, so the
+  certificate states none.
+- *Exact unlearning.* Certificates state nothing about several releases. This does not change, as long as the next
+  removal draws other random numbers than the lost removal did (`ledger.methods.exact_steps`).
+- *Answers of an ensemble.* Each answer equals the answer of an ensemble without the removed records, whatever else was
+  published.
 
-A backup of a secret state is an older copy of that state. If a guarantee fails once somebody sees this copy, the
-certificate says so.
+A backup of a secret state is an older copy of that state. If the guarantee fails when somebody sees this copy, the
+certificate states the assumption that nobody sees the copy.
 """
 
 from certified_unlearning.accounting.accountant import Assumption
@@ -35,7 +35,7 @@ NO_BACKUP_SEEN = Assumption(
     by="it holds an older state, which used records that were removed since",
 )
 NO_REASON_TO_RESTORE = "Nor may any of this have been a reason to restore the model's folder from a backup."
-"""`OBLIVIOUS_RESTORE` in plain words. A sentence adds these words after the condition on requests."""
+"""`OBLIVIOUS_RESTORE` in plain words. `Certificate.meaning` adds this sentence after the condition on requests."""
 NOTHING_OF_LOST_RELEASES = (
     "nothing to readers of releases that were lost: the model directory was restored from a backup without them, and "
     "no number here counts them"

@@ -1,7 +1,7 @@
 """Certificates of single predictions: labels that retraining would not change.
 
-A label stays the same whichever k records of each batch, or fewer, are removed, added or replaced. Which of these
-changes are covered is a field of the certificate.
+A label stays the same whichever k or fewer records of each batch are removed, added or replaced. The field ``changes``
+names the changes that a certificate covers.
 
 A certificate names its evidence, a file in the same folder that contains the parameters, a box for each budget, and the
 inputs. Anybody with this file can recompute every label, every radius and every share (`certificate.evidence`). The
@@ -46,7 +46,8 @@ class EvidenceFile(BaseModel):
     Attributes:
         file: Name of the file, which is in the certificate's folder.
         sha256: SHA-256 digest of the file. The file contains the parameters, boxes, inputs, any labels, and all
-            constants and words of the certificate. So a changed k, changed neighbours or class names are detected.
+            constants and words of the certificate. So any change of k, of the neighbours or of the class names is
+            detected.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,9 +91,9 @@ class PredictionCertificate(Certificate):
         classes: Names of the classes, in the order of labels.
         predictions: The predicted label of each input.
         radii: The largest budget that certifies each label; 0 if none does.
-        shares: Share of the inputs whose labels each budget certifies.
-        accuracy: Bounds on the share of right labels, for each budget, that hold for the models of all neighbours; None
-            if the true labels are not known.
+        shares: Share of the inputs whose labels are certified, for each budget.
+        accuracy: Bounds on the share of right labels, for each budget. The bounds hold for the models of all
+            neighbours. None if the true labels are not known.
         evidence: The file from which the certificate is recomputed.
         assumptions: The assumptions of the guarantee.
         dataset: Name of the data set.
@@ -250,8 +251,8 @@ class PredictionCertificate(Certificate):
     def recomputed(self) -> dict[str, Any]:
         """Return every label, radius and share, and the bounds on accuracy, that follow from the evidence.
 
-        A certificate cannot show that the boxes follow from the records. `CertifiedMLPClassifier.check` verifies it
-        from the records: it trains again.
+        A certificate cannot show that the boxes follow from the records. `CertifiedMLPClassifier.check` verifies this
+        by training again on the records.
 
         Raises:
             CertificateError: The evidence is missing or does not match, boxes are invalid, or constants are impossible.
@@ -262,7 +263,8 @@ class PredictionCertificate(Certificate):
         network = evidence.network_of(self.model_dump())
         if not self._evidence:
             raise CertificateError(
-                f"the certificate cannot be recomputed without its evidence: {self.evidence.file} must lie beside it"
+                f"the certificate cannot be recomputed without its evidence: {self.evidence.file} must be in the same "
+                "folder"
             )
         if hashlib.sha256(self._evidence).hexdigest() != self.evidence.sha256:
             raise CertificateError(f"{self.evidence.file} is not the evidence that the certificate names")
@@ -279,7 +281,7 @@ class PredictionCertificate(Certificate):
         return evidence.statements(*found)
 
     def check(self) -> None:
-        """Compare the statement with the result of the constants and the evidence; see `Certificate.check`."""
+        """Compare the statement with what follows from the constants and the evidence; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words(self.words())
         for name, computed in self.recomputed().items():
@@ -295,7 +297,7 @@ class PredictionCertificate(Certificate):
         Each file is written completely or not at all.
         """
         if not self._evidence:
-            raise DataError("this certificate was read without its evidence, and cannot be written with it")
+            raise DataError("this certificate was read without its evidence, so it cannot be written")
         with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
             temporary.write_bytes(self._evidence)
         super().write(path)
@@ -304,7 +306,7 @@ class PredictionCertificate(Certificate):
     def read(cls, path: str | Path) -> Self:
         """Read a certificate.
 
-        Also read its evidence if that is in the same folder.
+        If the evidence is in the same folder, read it, too.
 
         Raises:
             DataError: The file is missing or is not a certificate, or its evidence cannot be read.

@@ -7,7 +7,7 @@ from certified_unlearning.data.sets import built_in
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Text
 
 GIVEN = "given"
-"""The features of a certificate if the user gave a matrix to an estimator, without preprocessing by this package."""
+"""The field ``features`` of a certificate for a user's own matrix, which this package did not preprocess."""
 _OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
@@ -22,7 +22,7 @@ _ASSUMED_OF = {
     "these records is the declaration's word; the list of classes, and with it the number of weights, was taken from "
     "the records: it stays as it is after a removal, and it may show that a removed record existed",
 }
-"""The words of the unchecked assumption, by the features of the certificate."""
+"""The words of the unchecked assumption, by the field ``features`` of the certificate."""
 
 
 def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = ()) -> Assumption:

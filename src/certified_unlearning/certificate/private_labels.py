@@ -1,6 +1,6 @@
 """Certificates of labels that a certified network publishes with differential privacy, for all labels together.
 
-Anybody can recompute the distribution of the labels and its guarantee in exact fractions. They follow from the rule,
+Anybody can recompute the distribution of the labels and its guarantee in exact fractions. Both follow from the rule,
 epsilon, delta and the largest radius. The certificate does not state the number of records, because neighbouring data
 sets may differ in it.
 """
@@ -79,7 +79,7 @@ class PrivateLabelsCertificate(Certificate):
 
     @property
     def bet(self) -> str:
-        """The statement that the guesser tries to decide."""
+        """The statement whose truth the guesser tries to guess."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
@@ -105,7 +105,7 @@ class PrivateLabelsCertificate(Certificate):
 
         if self.relation not in SERVES.get(self.changes, ()):
             raise CertificateError(
-                f"the certificate states changes = {self.changes!r}, whose radii say nothing under {self.relation}"
+                f"the certificate states changes = {self.changes!r}, whose radii are not valid under {self.relation}"
             )
         if self.rule != "stable" and self.classes > 2:
             raise CertificateError(
@@ -136,7 +136,7 @@ class PrivateLabelsCertificate(Certificate):
         }
 
     def check(self) -> None:
-        """Compare all digits of the statement with the result of the constants; see `Certificate.check`."""
+        """Compare all digits of the statement with what follows from the constants; see `Certificate.check`."""
         self.require(self.limits())
         self.require_words({**self.possible(), **self.words()})
 

@@ -1,4 +1,4 @@
-"""Warnings before learning that a model may be useless, or slow to learn; they do not affect the guarantee.
+"""Warnings before learning that a model may be useless or slow to learn; the guarantee does not depend on them.
 
 The warning about too much noise is computed from the plan alone. It reads no record, so it reveals nothing about the
 records. The warning about one dominating column is computed from the records.
@@ -28,7 +28,8 @@ GOOD = 0.25
 """Largest noise, divided by the largest score, with a ``C`` or ``alpha`` that a warning may advise."""
 NEAR_BEST = 0.05
 """Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
-features, AUC is 0.04 to 0.2 lower at `GOOD`, where it is hardly higher than with the noise that causes a warning.
+features, AUC is 0.04 to 0.2 lower with the noise `GOOD`, and hardly higher there than with the noise that causes a
+warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""
@@ -75,8 +76,8 @@ def warn_if_drowned(
         plan: Plan of learning.
         planned: Function that returns the plan for another strength of the regulariser.
         noise_and_score: Function that returns, for a plan, the standard deviation of the noise in a score, and the
-            largest score. The latter is the largest meaningful score, or the largest that the noiseless optimum can
-            have.
+            largest score. The largest score is the largest meaningful score, or the largest score that the noiseless
+            optimum can have.
         trouble: Template of the message, with fields ``noise`` and ``score`` for the two numbers.
     """
     noise, score = noise_and_score(plan)
@@ -137,7 +138,7 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
         plan: Plan of learning.
         rows: The records; some of them are used to measure the time of a step.
         given: Requested strength of the regulariser, in words.
-        quicker: Strength with which few steps are enough, in words; None if they are enough with the requested
+        quicker: Strength with which few steps are enough, in words; None if few steps are enough with the requested
             strength.
         instead: What to use instead of this model, in words.
     """

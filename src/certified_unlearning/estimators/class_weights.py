@@ -11,7 +11,9 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Largest weight. Larger weights, and weights below its inverse, are mistakes and may overflow."""
+"""Largest class weight. Its inverse is the smallest weight above 0. Weights outside these limits are mistakes, and may
+overflow.
+"""
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
@@ -29,7 +31,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
         return ClassWeights()
     if isinstance(class_weight, str) and class_weight == "balanced":
         raise ParameterError(
-            'class_weight="balanced" is counted from the labels, so it tells of records that are removed later and '
+            'class_weight="balanced" is computed from the labels, so it depends on records that are removed later, and '
             "no guarantee would cover it; give a dict {label: weight} of constants chosen without these records"
         )
     if not isinstance(class_weight, Mapping):

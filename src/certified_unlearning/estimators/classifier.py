@@ -46,7 +46,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
         return softmax(self._log_weights(scores), axis=1)  # type: ignore[no-any-return]
 
     def _log_weights(self, scores: Array) -> Array:
-        """Return the scores: the logarithms of the probabilities of three or more classes, up to a constant."""
+        """Return the logarithms of the probabilities of three or more classes, up to a constant; here, the scores."""
         return scores
 
     @property
@@ -131,7 +131,7 @@ class LinearClassifier(Classifier, LinearModel):
         return self._weights.reshape(self._outputs, -1).astype(np.float64)  # type: ignore[no-any-return]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return records and labels; these are -1 and +1 for two classes, and the class's number for more."""
+        """Return records and labels: -1 and +1 for two classes, class numbers for three or more."""
         X, numbers = super()._validated(X, y)
         return X, self._labels_of(numbers)
 
@@ -147,7 +147,7 @@ class LinearClassifier(Classifier, LinearModel):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NoisyClassifier(LinearClassifier):
-    """A linear classifier whose noise is planned to meet a guarantee, and may exceed its scores.
+    """A linear classifier with noise that is planned to meet a guarantee, and that may exceed the scores.
 
     Args:
         C: Inverse strength of the regulariser, as in scikit-learn.
@@ -161,11 +161,11 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return, for a plan, the standard deviation of the noise in the score of a row of norm 1, and ``m``."""
+        """Return the noise in the score of a row of norm 1, as standard deviation, and the strong convexity."""
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:
-        """Return the plan for ``C`` times the largest weight, ``n`` records and the other arguments of `_planned`."""
+        """Return the plan for ``n`` records; ``C`` already includes the largest class weight as a factor."""
 
     def _planned(self, n: int) -> Any:
         require_positive(C=self.C)

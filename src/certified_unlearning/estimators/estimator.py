@@ -32,15 +32,17 @@ def without_sample_weight(fit: Fit) -> Fit:
     """Decorate a ``fit`` so that it refuses ``sample_weight`` and says why.
 
     The wrapper keeps the signature of ``fit``. If ``fit`` had a parameter ``sample_weight``, scikit-learn would
-    conclude that the estimator supports weights: its checks would test them, and its searches would pass them on.
+    conclude that the estimator supports weights. Then scikit-learn's checks would test weights, and its searches would
+    pass weights on.
     """
 
     @wraps(fit)
     def refusing(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **others: Any) -> Any:
         if sample_weight is not None:
             raise ParameterError(
-                "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
-                "would change how much a record can move the model; class_weight takes public weights of classes"
+                "sample_weight must be None: the guarantee assumes that every record has a weight of at most 1, and "
+                "individual weights would change how much a record can move the model; class_weight takes public "
+                "weights of classes"
             )
         return fit(self, X, y, **others)
 
@@ -56,15 +58,16 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     Args:
         normalize: Whether every row is divided by its own norm. Otherwise, a row of norm above 1 is an error, unless
-            ``feature_ranges`` or ``data_norm`` shortens it.
-        feature_ranges: Public bounds of the features: one pair ``(low, high)`` for all features, or one pair for each,
-            shape ``(features, 2)``. Values outside these ranges are clipped, and the ranges are mapped to [-1, 1]. Rows
-            are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm`` if it is
-            given. Use what is known about such data in general, *not* the smallest and largest values of these records.
-            Those values would reveal something about removed records, contrary to what the certificate states.
-        data_norm: Public bound on the norm of a row. The bound must not be computed from the data either. Rows of a
-            larger norm are scaled down to it. Then all rows are divided by it. With ``feature_ranges``, it applies to
-            the rows after that mapping. It cannot be combined with ``normalize``.
+            ``feature_ranges`` or ``data_norm`` scales the row down.
+        feature_ranges: Public bounds of the features: one pair ``(low, high)`` for all features, or one pair for each
+            feature, shape ``(features, 2)``. Values outside these ranges are clipped, and the ranges are mapped to [-1,
+            1]. Rows are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm``
+            if it is given. Use what is known about such data in general, *not* the smallest and largest values of these
+            records. Those values would reveal something about removed records, contrary to what the certificate states.
+        data_norm: Public bound on the norm of a row. Like the ranges, the bound must not be computed from the data.
+            Rows of a larger norm are scaled down to the bound. Then all rows are divided by the bound. With
+            ``feature_ranges``, the bound applies to the rows after the mapping to [-1, 1]. ``data_norm`` cannot be
+            combined with ``normalize``.
         random_state: None: noise comes from the operating system's random numbers, and its seed is not stored. A number
             makes results repeatable, but it is a secret: anybody who knows it, or tries all 2^32 numbers, can subtract
             the noise. Two models that were fitted with the same number have the same noise. The noise cancels in their
@@ -107,13 +110,13 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
-        """Return what a file stores in its header and arrays, except parameters, columns and the data frame's index."""
+        """Return a file's header entries and arrays, without parameters, columns and the data frame's index."""
 
     def _require_law(self) -> None:
         """Raise `AssumptionError` if the certificate does not cover the distribution of what the model publishes."""
         raise AssumptionError(
-            f"{type(self).__name__} certifies answers, which are bounded and have no distribution to compare with; an "
-            "audit needs a certificate of the model's distribution"
+            f"{type(self).__name__} certifies answers, and not the distribution of a model; an audit needs a "
+            "certificate of the model's distribution"
         )
 
     def _range(self) -> tuple[float, float] | None:
@@ -121,7 +124,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return None
 
     def _long_rows(self, directions: Array) -> Array:
-        """Return features that reach the model in these directions, with the largest norm that its guarantee allows.
+        """Return features whose scaled rows have these directions and the largest norm that the guarantee allows.
 
         Args:
             directions: Directions, as rows of norm 1.
@@ -157,11 +160,11 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
-                records, or too many classes for the model. Or sparse rows would not fit in memory as dense rows.
+            DataError: A row's norm is above 1 (the message names the longest row), there are too few classes or
+                records, there are too many classes for the model, or sparse rows would not fit in memory as dense rows.
             ParameterError: A parameter is invalid.
-            AssumptionError: The noise would be lost in rounding. Or float64 is not precise enough for the noise or the
-                regulariser. Or a batch or a budget does not suit the number of records.
+            AssumptionError: The noise would be lost in rounding, float64 is not precise enough for the noise or the
+                regulariser, or a batch or a budget does not suit the number of records.
             InfeasibleError: The target cannot be met, or a solver did not become accurate enough for its budget.
             IntervalError: The bounds of a network overflow: use clipping, fewer epochs, smaller steps or smaller
                 budgets.
@@ -184,8 +187,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         use `certified_unlearning.unlearn`.
 
         Args:
-            indices: Positions of the records in the ``X`` of `fit`, without duplicates or records removed before; or a
-                mask with one truth value for each record of ``X``.
+            indices: Positions of the records in the ``X`` of `fit`; or a mask with one truth value for each record of
+                ``X``. No position may occur twice, or be that of a record that was removed before.
             index: Labels in the index of the data frame passed to `fit`, instead of ``indices``. All records with one
                 of these labels are removed, as with pandas' ``drop``.
 
@@ -231,8 +234,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Replace records in place by zeros or other records, and continue without them.
 
-        Copying all rows would take longer than everything else. If the removal is interrupted, the records are
-        restored.
+        Rows are not copied, because copying all rows would take longer than the rest of the removal. If the removal is
+        interrupted, the records are restored.
 
         Args:
             gone: Positions of the records to remove.
@@ -258,7 +261,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return unit(features) if self.normalize else features
 
     def _scaling(self) -> PublicScaling | None:
-        """Return the scaling by ranges or a norm; None if neither is given.
+        """Return the scaling by ranges or a norm; None if neither ranges nor a norm is given.
 
         Raises:
             ParameterError: The numbers for the ranges or the norm are invalid.
@@ -334,13 +337,13 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
         """Write the estimator as one safetensors file, with its parameters as JSON in the header, without pickle.
 
-        Files that were saved earlier still contain the records removed since then: delete or overwrite those files.
+        Files that were saved before a removal still contain the removed records: delete or overwrite those files.
 
         Args:
             path: Path of the file.
             training_data: Whether the file includes everything that the loaded estimator needs to unlearn. This
-                comprises the kept records and which of them remain, their labels in a data frame's index, a secret
-                state, and the seed. Such a file must be kept secret, as its contents must be. With False, the loaded
+                comprises the kept records, the positions of the remaining records, the labels in a data frame's index,
+                a secret state, and the seed. Such a file is as secret as these contents. With False, the loaded
                 estimator can only predict and show its certificate. This is the file to give to others.
 
         Raises:

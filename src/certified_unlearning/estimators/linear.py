@@ -80,7 +80,7 @@ class LinearModel(UnlearningEstimator):
         pass
 
     def _stated_of_removed(self) -> Stated:
-        """Return what is certified about this model, compared with one that never had the records removed so far."""
+        """Return what is certified about this model, compared with a model that never had the removed records."""
         stated: Stated = self.certificate_.stated()
         return stated
 
@@ -98,16 +98,16 @@ class LinearModel(UnlearningEstimator):
         This model is not changed.
 
         Args:
-            gone: Records to remove; no other records are removed.
+            gone: Positions of the only records that are removed.
             trials: Number of models of each kind.
 
         Raises:
             AssumptionError: The certificate's comparator cannot be drawn.
         """
         raise AssumptionError(
-            f"what the certificate of {type(self).__name__} compares with cannot be drawn: LangevinLogisticRegression "
-            "(with batch_size=None), LangevinRidge, CertifiedLogisticRegression and CertifiedRidge can be audited so; "
-            "or give weights of your own to compare_laws"
+            f"the comparator of {type(self).__name__} cannot be drawn, so this audit needs LangevinLogisticRegression "
+            "(with batch_size=None), LangevinRidge, CertifiedLogisticRegression or CertifiedRidge; or give weights of "
+            "your own to compare_laws"
         )
 
     def _secret(self) -> Self:
@@ -117,8 +117,8 @@ class LinearModel(UnlearningEstimator):
             AssumptionError: The model has no secret weights, because no noise is added on publication.
         """
         raise AssumptionError(
-            f"{type(self).__name__} has no secret weights to which noise is added on publication alone: "
-            "CertifiedLogisticRegression and CertifiedRidge can be audited by white_box"
+            f"{type(self).__name__} has no secret weights that get noise only on publication; white_box can audit "
+            "CertifiedLogisticRegression and CertifiedRidge"
         )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def require_short_rows(features: Any, why: str, name: str = "X") -> None:
             f"row {worst} of {name} has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
             f"{why}; "
             "give feature_ranges, a pair (low, high) for each column, known without these "
-            f"records; or divide {name} by a public constant, or say normalize=True to divide every row by its own norm"
+            f"records; or divide {name} by a public constant, or set normalize=True to divide every row by its own norm"
         )
 
 

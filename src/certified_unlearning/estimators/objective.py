@@ -37,8 +37,8 @@ class PublicObjective:
         class_weights: Class weights ``c`` for the targets -1 and 1.
         noise: Standard deviation of each weight. With ``by_curvature``, it is the factor in the covariance ``noise^2 n
             H^-1``, where ``H`` is the Hessian of the objective.
-        by_curvature: Whether every step added noise. If so, weights vary most in directions in which the objective is
-            flat.
+        by_curvature: Whether every step added noise. In this case, weights vary most in directions in which the
+            objective is flat.
         unit: Factor by which a regression's published weights are multiplied.
         middle: Offset that is added to a regression's published intercept.
     """

@@ -23,7 +23,7 @@ Learned = Literal["nothing", "unchecked", "learned", "unknown"]
 
 @dataclass(frozen=True)
 class StepReport:
-    """A report on what one step before the last one learned from the records.
+    """A report on what one step, before the last step, learned from the records.
 
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
@@ -45,14 +45,14 @@ class StepReport:
 
 @dataclass(frozen=True, repr=False)
 class PipelineReport:
-    """A report on what the steps of a pipeline before its last one learned from the records, including removed ones.
+    """A report on what the steps before a pipeline's last step learned from the records, including removed records.
 
     Attributes:
         last: Class of the last step, which unlearns.
         steps: Reports on the other steps. Steps within a ``ColumnTransformer``, a ``FeatureUnion`` or a nested pipeline
             are listed one by one. A parameter search and the cache of ``Pipeline(memory=...)`` are also listed.
         labels_of_y: Whether ``index=`` names records by the labels of ``y``, because rows reached the last step without
-            labels. It is unknown whether the labels of ``X`` were the same.
+            labels. Whether ``X`` had the same labels is unknown.
     """
 
     last: str
@@ -80,8 +80,8 @@ class PipelineReport:
         said = [f"- {step}" for step in self.steps]
         if self.labels_of_y:
             said.append(
-                "Labels (index=) are those of y, for rows reached the last step without any: if X had others in its "
-                "index, those of y decide which records are meant."
+                "Labels (index=) are those of y, because rows reached the last step without labels: if X had other "
+                "labels in its index, the labels of y decide which records are meant."
             )
         return "\n".join([*said, self._conclusion()])
 
@@ -95,7 +95,8 @@ class PipelineReport:
             )
         if any(step.learned == "unchecked" for step in self.steps):
             return (
-                f"The certificate of the last step ({self.last}) holds for the pipeline if what is not checked is so."
+                f"The certificate of the last step ({self.last}) holds for the pipeline if the conditions that are "
+                "not checked are true."
             )
         return (
             f"No earlier step learned from the records: the certificate of the last step ({self.last}) holds for the "
@@ -108,22 +109,23 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
 
     The last step unlearns in place, as with its own ``unlearn``. The other steps are not changed. A warning names the
     steps that keep what they learned from the removed records, because the certificate of the last step does not cover
-    that.
+    these steps.
 
     Args:
-        model: A fitted ``Pipeline`` whose last step is an estimator of this package; or such an estimator alone; or a
-            parameter search over either, such as ``GridSearchCV``, whose ``best_estimator_`` unlearns.
+        model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone. A
+            parameter search over one of these, such as ``GridSearchCV``, is also possible; its ``best_estimator_``
+            unlearns.
         indices: Positions of the records in the ``X`` on which the pipeline was fitted, or a mask.
-        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows these
+        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step has these
             labels from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas
-            series. In the latter case, the labels of ``y`` are used, whatever the labels of the pipeline's ``X`` are.
+            series. If they come from ``y``, the labels of the pipeline's ``X`` have no effect.
 
     Returns:
         A report, which prints as text, on every earlier step.
 
     Raises:
-        ParameterError: The last step cannot unlearn, or it refuses the request, or another step adds or drops records.
-            In these cases, nothing is removed.
+        ParameterError: The last step cannot unlearn, the last step refuses the request, or another step adds or drops
+            records. In these cases, nothing is removed.
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
@@ -171,8 +173,8 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     if isinstance(model, FrozenEstimator):
         raise ParameterError(
             f"{prefix.removesuffix('__') or 'the model'} is a FrozenEstimator, which was fitted before, perhaps on "
-            "other records than these; give unlearn what is frozen (its attribute estimator), and name the records "
-            "among those that it was fitted on"
+            "other records than these; give unlearn the frozen model (its attribute estimator), and name records "
+            "among those that this model was fitted on"
         )
     end = model
     while isinstance(end, Pipeline) and end.steps:
@@ -192,7 +194,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
         last, more = _taken_apart(end, f"{prefix}{step}__")
         return last, steps + more
     if hasattr(model, "best_estimator_"):
-        said = f"chose {model.best_params_} by all records, and keeps their scores in cv_results_"
+        said = f"chose {model.best_params_} with all records, and keeps the scores in cv_results_"
         last, more = _taken_apart(model.best_estimator_, prefix)
         return last, [StepReport(prefix.removesuffix("__") or "search", name, "learned", said), *more]
     if not hasattr(model, "unlearn"):
@@ -209,8 +211,8 @@ def _transformers(name: str, step: Any) -> Iterator[StepReport]:
         return
     if hasattr(step, "fit_resample"):
         raise ParameterError(
-            f"{name} ({type(step).__name__}) changes which records there are, so that positions and labels no longer "
-            "name those of X; fit the pipeline anew without the records"
+            f"{name} ({type(step).__name__}) adds or drops records, so positions and labels no longer name the records "
+            "of X; fit the pipeline anew without the records to remove"
         )
     if isinstance(step, Pipeline):
         yield from _cached(step, f"{name}__")
@@ -317,4 +319,6 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records have them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing with some parameters. All other transformers learn something."""
+"""Transformers of scikit-learn that learn nothing from the records with certain parameters. All other transformers are
+assumed to learn something.
+"""

@@ -1,4 +1,4 @@
-"""The records to which a model was fitted: rows, labels, which ones remain, and how requests name them."""
+"""The records to which a model was fitted: their rows and labels, the remaining records, and names in requests."""
 
 import copy
 import secrets
@@ -60,7 +60,7 @@ class RecordStore:
         self.rows, self.labels = rows, labels
 
     def keep_left(self, remaining: Positions, n: int, rows: Any, labels: Any) -> None:
-        """Store the remaining records of ``n`` fitted ones; rows of the other records were left out or replaced."""
+        """Store the remaining records of ``n`` fitted records; rows of removed records were left out or replaced."""
         places = np.full(n, -1)
         places[remaining] = remaining if len(rows) == n else np.arange(len(remaining))
         self.keep(places, rows, labels)
@@ -73,7 +73,9 @@ class RecordStore:
             DataError: The places are not known.
         """
         if self.places is None:
-            raise DataError("this estimator was saved without its training data, which say which records are left")
+            raise DataError(
+                "this estimator was saved without its training data, so it is unknown which records are left"
+            )
         return self.places
 
     @property
@@ -91,7 +93,7 @@ class RecordStore:
         """Random name of the set of remaining records.
 
         From a real digest, anybody who has the other records could check a guess of a removed record. A digest with a
-        discarded key reveals as little as a random name does, but computing it would read every record.
+        discarded key reveals as little as a random name, but its computation would read every record.
         """
         if self.known_digest is None:
             self.known_digest = secrets.token_hex(32)

@@ -67,10 +67,10 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         return weights
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
-        """Return records and their targets in units of the range, and set the range's middle and half-width."""
+        """Return records and their targets, mapped to [-1, 1]; set the middle and half-width of the targets' range."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
-            raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
+            raise DataError("X has only 1 sample, but a removal must leave at least one record")
         scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
         self._scaling()  # This checks the numbers of the scaling before anything is done.
         self._middle, self._half = scale.middle, scale.half
@@ -106,8 +106,8 @@ class RidgeRegressor(LinearRegressor):
 
     Args:
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
-        fit_intercept: Whether there is an intercept, which is regularised. Without it, the middle of ``target_range``
-            is not subtracted, so the target 0 is mapped to 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without an intercept, the middle of
+            ``target_range`` is not subtracted, so the target 0 is mapped to 0.
     """
 
     alpha: float = 1.0
@@ -136,6 +136,6 @@ class RidgeRegressor(LinearRegressor):
             raise ParameterError(
                 f"alpha must be a number above 0, got {self.alpha!r}: without a regulariser (linear regression) "
                 "one record may have moved the weights by any amount, and no noise covers that; alpha = n / 1000, here "
-                f"{n / 1000:g}, is a weak one"
+                f"{n / 1000:g}, is a weak regulariser"
             )
         return regularisation_of(C=1 / float(self.alpha), n=n, intercept=self.fit_intercept)

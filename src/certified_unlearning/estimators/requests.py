@@ -84,7 +84,7 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index with the labels of more records added; the label of a record without one is None."""
+        """Return the index with the labels of more records added; a record without a label gets the label None."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -106,7 +106,7 @@ class FrameIndex:
             text = json.dumps([_packed(label) for label in self.labels], separators=(",", ":"))
         except TypeError as error:
             warnings.warn(
-                f"the file does not keep the data frame's index, for {error}; once loaded, give positions",
+                f"the file does not keep the data frame's index, because {error}; after loading, give positions",
                 stacklevel=callers_level(),
             )
             return None
@@ -141,7 +141,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         frame_index: Index of the fitted data frame; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both ``indices`` and ``index`` are given, or neither is, or it is not clear which records are
+        ParameterError: Both or neither of ``indices`` and ``index`` are given, or it is not clear which records are
             meant.
     """
     if (indices is None) == (index is None):
@@ -152,9 +152,9 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if index is not None:
         if frame_index is None:
             raise ParameterError(
-                "index= names records by the labels of a data frame, but X was none, or its labels were not kept, or "
-                "y had others; give positions, or a mask such as frame.index.isin(labels), or fit with a series of the "
-                'data frame as y, or fit a pipeline after set_output(transform="pandas")'
+                "index= names records by the labels of a data frame, but X was no data frame, its labels were not "
+                "kept, or y had other labels; give positions, or a mask such as frame.index.isin(labels), or fit with "
+                'a series of the data frame as y, or fit a pipeline after set_output(transform="pandas")'
             )
         return frame_index.positions_of(index)
     try:
@@ -178,7 +178,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         return np.flatnonzero(wanted)
     if len(wanted) and frame_index is not None and frame_index.labels is not None and _came_from_pandas(indices):
         raise ParameterError(
-            "indices is a pandas object, which may hold positions or labels: say index= for labels, or give positions "
+            "indices is a pandas object, which may hold positions or labels: use index= for labels, or give positions "
             "as an array"
         )
     return wanted
@@ -214,7 +214,7 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
 def warn_of_an_empty_class() -> None:
     """Warn the caller of `unlearn` that all records of a class were removed."""
     warnings.warn(
-        "a class has no record left, but its name stays in classes_, and so does what it tells",
+        "a class has no record left, but its name stays in classes_ and reveals that it had records",
         stacklevel=callers_level(),
     )
 
@@ -236,7 +236,7 @@ def _came_from_pandas(values: Any) -> bool:
 
 
 def _as_labels(named: Any) -> list[Any]:
-    """Return labels as a list, with Python's types in place of pandas' own.
+    """Return labels as a list of Python's types instead of pandas' types.
 
     Raises:
         ParameterError: A label is a truth value, or occurs twice.

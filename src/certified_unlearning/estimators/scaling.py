@@ -1,4 +1,4 @@
-"""Conversion of sparse rows to dense ones, and public scaling: features are clipped to ranges, rows scaled to a norm.
+"""Conversion of sparse rows to dense rows, and public scaling of features to ranges and of rows to a norm.
 
 Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers. So
 a removed record has no effect on the scaling of others.
@@ -18,7 +18,7 @@ from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
-"""Number of arrays that are in memory at once: the features, and the rows computed from them."""
+"""Number of arrays that are in memory at the same time: the features, and the rows computed from the features."""
 FITS = 0.25
 """Largest share of the memory that rows may take if they have the width that an error message proposes."""
 
@@ -44,10 +44,10 @@ def dense(X: Any) -> NDArray[Any]:
 class PublicScaling:
     """A map from records to rows of norm at most 1; the map depends only on public numbers.
 
-    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then there are three cases. With
-    ``normalize``, rows are divided by their own norm. With ``data_norm``, longer rows are scaled down to it, and then
-    all rows are divided by it. With ranges alone, all rows are divided by ``sqrt(features)``, the largest possible
-    norm.
+    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. The norm of the rows is then
+    limited in one of three ways. With ``normalize``, rows are divided by their own norm. With ``data_norm``, longer
+    rows are scaled down to it, and then all rows are divided by it. With ranges alone, all rows are divided by
+    ``sqrt(features)``, the largest possible norm.
     """
 
     def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:
@@ -55,7 +55,7 @@ class PublicScaling:
 
         Args:
             features: Number of features.
-            ranges: One pair ``(low, high)`` for all features, or one pair for each.
+            ranges: One pair ``(low, high)`` for all features, or one pair for each feature.
             data_norm: Largest norm of a row.
             normalize: Whether rows are divided by their own norm.
 

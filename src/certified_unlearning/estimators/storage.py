@@ -60,7 +60,7 @@ def no_estimator(path: str | Path, error: Exception) -> DataError:
 
 
 def _plain_number(value: Any) -> Any:
-    """Convert NumPy numbers, which parameter searches set, to Python numbers, and ranges of budgets to lists."""
+    """Convert NumPy numbers, as set by parameter searches, to Python numbers, and ranges of budgets to lists."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, range):

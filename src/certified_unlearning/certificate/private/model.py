@@ -60,7 +60,7 @@ class PrivateCertificate(Certificate):
         mechanism: Name of the mechanism that learned the model.
         selection: How one of several models was selected; the selection reads records that no model learned from.
         hidden: The facts that the relation hides, in words.
-        observers: The people from whom these facts are hidden, in words.
+        observers: The people from whom the relation hides the facts, in words.
         comparator: What deletions are compared with.
         not_promised: What the certificate does not promise.
         relation: Neighbouring relation of data sets; an epsilon is meaningless without it.
@@ -71,9 +71,10 @@ class PrivateCertificate(Certificate):
         delta: Target delta, strictly between 0 and 1.
         extra_delta: Addition to delta for random norms larger than assumed, and for selections by finitely many random
             bits.
-        deletions: Epsilon of the unchanged model, for some numbers of deleted records.
-        sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise it states
-            which parts read which records, or the probability by which batches were drawn. Those batches are secret.
+        deletions: Epsilon of the unchanged model, for several numbers of deleted records.
+        sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise the field
+            states which parts read which records, or the probability with which batches were drawn. Drawn batches are
+            secret.
         loss: Loss ``phi`` of a score and a target.
         width: Width of the parabola of the losses ``absolute`` and ``huber``.
         target: Largest absolute value of a target; larger targets were clipped. 1 for classes.
@@ -92,8 +93,8 @@ class PrivateCertificate(Certificate):
         beta: Parameter of a search's selection. It affects the probabilities of the selection, but not privacy.
         assumptions: The assumptions of the guarantee.
         noise_resolution: Largest distance, in norm, between the learned weights and those with exact noise, over all
-            stages or phases together. If the noise cannot be bounded by weights, this is the resolution of the
-            noisiest release, a gradient.
+            stages or phases together. For mechanisms whose noise on the weights has no such bound, this is the
+            resolution of the noisiest release, which is a gradient.
         noise_source: Source of the noise.
         dataset: Name of the data set.
         features: How the features were made; ``given`` if they come from the user of an estimator.
@@ -170,7 +171,7 @@ class PrivateCertificate(Certificate):
         constants = plan.constants(features=features, row_norm=row_norm)
         numbers = _numbers(plan, constants.n, delta)
         if not math.isfinite(numbers["epsilon"]):
-            raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or take more noise")
+            raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or use more noise")
         return cls.made(
             numbers, **vars(constants), delta=delta, noise_source=noise_source, dataset=dataset, features=made
         )
@@ -184,7 +185,7 @@ class PrivateCertificate(Certificate):
     def plan(self) -> PrivatePlan:
         """The plan with the certificate's constants.
 
-        Values that do not affect privacy may differ from the run's.
+        Values that do not affect privacy may differ from the values of the run.
 
         Raises:
             ParameterError: No plan has these constants.
@@ -194,7 +195,7 @@ class PrivateCertificate(Certificate):
 
     @property
     def bet(self) -> str:
-        """The statement that the guesser tries to decide."""
+        """The statement whose truth the guesser tries to guess."""
         return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
@@ -241,7 +242,7 @@ class PrivateCertificate(Certificate):
                 self.n == least if selection is None else self.n > least,
                 f"{'equal to' if selection is None else 'above'} {least}, what was read",
             ),
-            "unused": (not self.unused or kind.disjoint, "0: no record is left over by this mechanism"),
+            "unused": (not self.unused or kind.disjoint, "0: this mechanism leaves no record unused"),
             "learned_d": (
                 self.learned_d < self.d if self.embedded else self.learned_d == self.d,
                 f"{'below' if self.embedded else 'equal to'} d = {self.d}",
@@ -278,7 +279,7 @@ class PrivateCertificate(Certificate):
         )
 
     def check(self) -> None:
-        """Compare the statement with the result of the constants; see `Certificate.check`.
+        """Compare the statement with what follows from the constants; see `Certificate.check`.
 
         Raises:
             ParameterError: The certificate is for Poisson batches, and dp-accounting is not installed.
@@ -300,7 +301,9 @@ class PrivateCertificate(Certificate):
 
     def _check_deletions(self, due: tuple[Deletions, ...], tolerance: float) -> None:
         if [each.records for each in self.deletions] != [each.records for each in due]:
-            raise CertificateError(f"the certificate must speak of {[each.records for each in due]} deletions")
+            raise CertificateError(
+                f"the certificate must state epsilons for {[each.records for each in due]} deletions"
+            )
         for said, right in zip(self.deletions, due, strict=True):
             several = counted(right.records, "deletion")
             self.require_number(f"epsilon of {several}", said.epsilon, right.epsilon, tolerance)

@@ -26,7 +26,7 @@ class ResidualConstants(LedgerCertificate):
         comparator: What a release is indistinguishable from.
         observers: The observers that each epsilon covers.
         not_promised: What the certificate does not promise.
-        adjacency: ``zero-out``: a removed record's loss is 0, the normaliser ``n`` stays.
+        adjacency: ``zero-out``: a removed record's loss is 0, and the normaliser ``n`` does not change.
         epsilon: Epsilon of the last published model, with requests fixed in advance, at ``delta + extra_delta``.
         mu: The same guarantee as Gaussian differential privacy:
             ``budget / ((strong_convexity + public_curvature) sigma)``.
@@ -38,21 +38,22 @@ class ResidualConstants(LedgerCertificate):
         mu_all_releases: ``mu sqrt(releases)``.
         delta: Target delta, strictly between 0 and 1.
         extra_delta: Addition to delta, for the last release, because norms of the noise may be larger than assumed.
-        extra_delta_all_releases: Addition to delta, for all releases, for the same reason.
+        extra_delta_all_releases: The same addition for all releases together.
         n: Number of records at the start, plus the number of records added since; public rows are included.
         d: Number of weights.
         classes: Number of classes, at least 2; 1 for ridge regression, whose targets are between -1 and 1.
         strong_convexity: Strong convexity ``m``.
         sigma: Standard deviation of the published noise.
-        budget: Upper bound ``tau`` on the gradient's norm at every release; with ``passes`` or ``added`` records, ``m``
-            (plus ``public_curvature``) times the upper bound on the distance to the minimiser.
-        public_records: Number of public rows among the ``n``. They stay, also in the comparator. Omitted if 0.
+        budget: Upper bound ``tau`` on the gradient's norm at every release. With ``passes`` or ``added`` records, it is
+            instead ``m`` (plus ``public_curvature``) times an upper bound on the distance to the minimiser.
+        public_records: Number of public rows among the ``n``. Public rows are never removed, and the comparator has
+            them, too. Omitted if 0.
         public_curvature: Curvature that the public rows add to ``strong_convexity`` between the minimiser and the
             weights, whatever the other records are. It is computed from the public rows. Omitted if 0.
         removed: Number of records removed so far.
         added: Number of records added since the start; omitted if 0.
         additions: Number of releases that added records; each of them read the data. Omitted if 0.
-        downdate: Whether the part of each removed record was subtracted from the matrix.
+        downdate: Whether each removed record's part of the Hessian was subtracted from the stored Hessian.
         strict: Whether counts alone decided when data were read again.
         class_weights: Factors, at most 1, by which the losses of the records of each class are multiplied; omitted if
             all are 1.
@@ -69,7 +70,7 @@ class ResidualConstants(LedgerCertificate):
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request was answered by a refit. Then the bound on rounding depends
             on the number of a row's entries.
-        features: Description of how features were made; ``given`` if the user of an estimator gave them.
+        features: Description of how features were made; ``given`` if they come from the user of an estimator.
         hashed: Text columns, and how each was hashed, without a vocabulary; omitted if there was no such column.
         code_version: Version of the code that ran.
     """
@@ -143,9 +144,9 @@ class ResidualConstants(LedgerCertificate):
         return may and not self.strict and self.records_between_reads > 0
 
     def passes_fit(self, requests: int) -> bool:
-        """Return whether this number of requests that did not learn anew can have the stated number of passes.
+        """Return whether the stated number of passes is possible for this number of requests that did not learn anew.
 
-        With Newton steps, not every request needs a pass; otherwise each has one.
+        With Newton steps, a request may need no pass. Without Newton steps, every such request has one pass.
         """
         return self.passes is None or (self.passes <= requests if self.is_by_newton else self.passes == requests)
 

@@ -10,7 +10,7 @@ from certified_unlearning.text import counted
 
 
 def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
-    """Return for each field whether its value is possible and fits the others, and the possible values in words."""
+    """Return, for each field, whether its value is possible and fits the others, and the possible values in words."""
     scores = scores_per_record(certificate.classes)
     mechanism = "newton-removal" if certificate.is_by_newton else "certified-refit"
     losses = losses_of(certificate.classes)
@@ -45,15 +45,15 @@ def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
         ),
         "additions": (
             requests >= 0,
-            f"at most {certificate.releases - 1 - certificate.lost_releases}, for each of them was a release",
+            f"at most {certificate.releases - 1 - certificate.lost_releases}, because each addition was a release",
         ),
         "public_records": (
             certificate.public_records < certificate.n,
-            f"at most {certificate.n - 1}, for public rows are counted in n",
+            f"at most {certificate.n - 1}, because n includes public rows",
         ),
         "public_curvature": (
             certificate.public_curvature <= most_curvature,
-            f"at most {most_curvature:.3g}, what so many public rows can have",
+            f"at most {most_curvature:.3g}, the largest curvature of so many public rows",
         ),
         "removed": (requests <= certificate.removed < private, f"{requests} to {private - 1}"),
         "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
@@ -71,15 +71,16 @@ def require_readings(certificate: ResidualConstants) -> None:
     """Check that some stream of requests has the stated number of readings under the certificate's plan.
 
     The bounds below are necessary. To see this, cut the stream after every reading. A piece that ends with a scheduled
-    reading has more than ``records_between_reads`` records in all, but at most that many without its last request.
-    Every other piece, including the rest after the last reading, has at most ``records_between_reads`` records. Each
-    request has at least one record. So the sums over all pieces give the three bounds.
+    reading has more than ``records_between_reads`` records in all, but at most ``records_between_reads`` records
+    without its last request. Every other piece, including the rest after the last reading, has at most
+    ``records_between_reads`` records. Each request has at least one record. So the sums over all pieces give the three
+    bounds.
 
     The bounds are sufficient, too. The last request before a scheduled reading may have any number of records. Without
     a scheduled reading, each piece may have any number from one record to ``records_between_reads``.
 
-    A release that adds records reads the data whatever was removed. So a piece that ends with such a release has at
-    most ``records_between_reads`` records before the release, and the release itself may remove any number.
+    A release that adds records always reads the data. So a piece that ends with such a release has at most
+    ``records_between_reads`` records before the release, and the release itself may remove any number.
 
     Raises:
         CertificateError: No stream of requests has this number of readings.

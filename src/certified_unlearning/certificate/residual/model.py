@@ -21,7 +21,7 @@ from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
 class ResidualCertificate(ResidualConstants):
-    """A statement of unlearning against exact refits; `ResidualConstants` has its fields."""
+    """A statement of unlearning against exact refits; `ResidualConstants` defines its fields."""
 
     def stated(self) -> Stated:
         """Return the numbers of the statement."""
@@ -34,7 +34,7 @@ class ResidualCertificate(ResidualConstants):
 
     @property
     def lost(self) -> int:
-        """Number of lost releases, which the guarantee for all releases counts, too."""
+        """Number of lost releases; the guarantee for all releases includes them."""
         return self.lost_releases
 
     def of_one_release(self) -> Self:
@@ -87,18 +87,18 @@ class ResidualCertificate(ResidualConstants):
         return f"The model was calculated anew from {those}, {error}"
 
     def with_known_number(self) -> str:
-        """Return the sentence that says: the exact refit divides by the same number of records."""
+        """Return a sentence about the exact refit: it divides by the same number of records."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, and uses nothing else of them."
         )
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether no version was learned anew: steps and passes start from the old secret state."""
+        """Return whether every version came from steps and passes, which start from the old secret state."""
         return not any(reading in ("scheduled", "unscheduled", "addition") for reading in readings)
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return the share of right guesses, and that of a guesser that chose requests after seeing versions."""
+        """Return the share of right guesses, and the share for a guesser that chose requests after seeing versions."""
         return super().all_shares() if self._of_all is None else (*super().all_shares(), self._of_all)
 
     @property
@@ -109,7 +109,7 @@ class ResidualCertificate(ResidualConstants):
         return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)
 
     def with_reactions(self) -> str | None:
-        """Return the bound on right guesses if requests depended on earlier versions, in sentences, if it is stated."""
+        """Return the bound on right guesses for requests that depended on earlier versions, in sentences, or None."""
         if self._of_all is None:
             return None
         often = so_many_are_right(self._of_all)
@@ -123,14 +123,14 @@ class ResidualCertificate(ResidualConstants):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return for each field whether its value is possible; see `limits.limits_of`."""
+        """Return, for each field, whether its value is possible; see `limits.limits_of`."""
         return limits_of(self)
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, if some stream of requests has these counts.
+        """Return the numbers that follow from the constants, after a check that some stream of requests has the counts.
 
         Raises:
-            CertificateError: No stream has these counts.
+            CertificateError: No stream of requests has the stated counts.
         """
         require_readings(self)
         mu = release.mu_of(self.budget, strong_convexity=self.least_curvature, sigma=self.sigma)
@@ -187,10 +187,10 @@ class ResidualCertificate(ResidualConstants):
         }
 
     def check(self) -> None:
-        """Compare the statement with what the constants give; see `Certificate.check`.
+        """Compare the statement with what follows from the constants; see `Certificate.check`.
 
-        Three things are taken as stated: that the gradient was within the budget, the number of records, and the counts
-        of requests and readings. For these counts, it is only checked that some stream of requests has them.
+        Three facts are taken as stated: the bound on the gradient, the number of records, and the counts of requests
+        and readings. The only check of the counts is that some stream of requests has them.
 
         Raises:
             CertificateError: Something differs.
@@ -232,7 +232,7 @@ def of(
         plan: The plan, fixed before anything was learned.
         counts: Counts of requests and readings since the start.
         noise_source: Source of the noise.
-        lost: Number of models that were published and then lost by restores; `counts` does not include them.
+        lost: Number of models that were published and then lost by restores; `counts` does not include these models.
         dataset: Name of the data set.
         features: Description of how features were made.
         hashed: Text columns, and how each was hashed.

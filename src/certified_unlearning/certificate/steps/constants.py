@@ -31,7 +31,7 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
     """Return checked places.
 
-    The places of the schedule that `of` certifies were checked before and are not changed.
+    If the places are those of the schedule that `of` certifies, they were checked before, and are not checked again.
     """
     return places if given.context is not None and places is given.context.places else check(places)
 
@@ -45,16 +45,17 @@ class StepsConstants(LedgerCertificate):
     together, including the first one (at delta alone, by shifted interpolation). Before the first request nothing was
     removed, and ``epsilon`` and ``mu`` are 0.
 
-    Computers round: ``epsilon`` assumes that a step may end ``rounding_error`` away from the exact result, and
+    ``epsilon`` includes rounding: it assumes that a step may end ``rounding_error`` away from the exact result.
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
     random norms larger than assumed. Differences of the published weights below ``noise_resolution`` are outside the
-    statement (`accounting.core.rounding`). These four fields are None in certificates that were made before rounding
-    was counted.
+    statement (`accounting.core.rounding`). In certificates that were made before rounding was counted, ``epsilon`` does
+    not include rounding, and the other four fields are None.
 
     For mini-batches, ``cycle`` states the number of batches and their size, including the rows of zeros that fill the
-    last batch. ``places`` states the batches of the removed records; without it, they may have been in any batch.
-    ``lost_releases``, left out if 0, is the number of releases that were published and then lost when the directory was
-    restored from a backup without them. If it is above 0, ``epsilon_all_published`` is None.
+    last batch. ``places`` states the batches of the removed records; without ``places``, these records may have been in
+    any batch. ``lost_releases``, left out if 0, is the number of releases that were published and then lost when the
+    directory was restored from a backup without them. If ``lost_releases`` is above 0, ``epsilon_all_published`` is
+    None.
 
     ``class_weights``, at most 1 each, are factors on the losses of each class' records.
 
@@ -138,7 +139,7 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def has_noise_in_every_step(self) -> bool:
-        """Whether every step is noisy, also when learning.
+        """Whether every step is noisy, including the steps of learning.
 
         Descent-to-Delete adds noise only on publication.
         """
@@ -146,12 +147,12 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def caveat(self) -> str | None:
-        """A sentence that prevents a likely misunderstanding of the comparator; None if none is likely."""
+        """A sentence that prevents a misunderstanding of the comparator; None if no misunderstanding is likely."""
         if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
             return None
         return (
-            "That is no statement about a model that is retrained and noised once, from which this one may be told "
-            "apart far better: accountant='conditional' speaks of that."
+            "This is no statement about a model that is retrained and noised once. Such a model may be far easier to "
+            "tell from this model; accountant='conditional' covers that comparison."
         )
 
     @property
@@ -181,7 +182,7 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def problem(self) -> Problem:
-        """The problem that the certificate's numbers refer to: in exact arithmetic, if rounding was not counted yet."""
+        """The problem that the certificate's numbers refer to; in exact arithmetic if they do not include rounding."""
         return self.exact_problem if self.arithmetic is None else self.computed_problem
 
     @property

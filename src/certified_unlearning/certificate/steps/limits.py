@@ -28,8 +28,8 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
     # The eigenvalues of X'X / n, one for each feature, add up to 1 for rows of norm 1; rows of a table may be shorter.
     least_eigenvalue = 0.0 if data_set is None else (1 - 1e-5) / features if features else math.inf
     limits = {
-        "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, of which the accountant speaks"),
-        "variant": (certificate.variant in variants, f"one of {variants}, of which the accountant speaks"),
+        "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, which the accountant covers"),
+        "variant": (certificate.variant in variants, f"one of {variants}, which the accountant covers"),
         "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
         "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
@@ -99,12 +99,12 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
             certificate.mechanism == LANGEVIN and built_in(certificate.dataset) is None,
             f"at least 2: only mechanism {LANGEVIN!r}, on one's own data, learns targets",
         ),
-        "loss": (certificate.loss == "squared", "'squared': one class stands for ridge regression"),
+        "loss": (certificate.loss == "squared", "'squared': classes = 1 means ridge regression"),
         "target_range": (low < high and math.isfinite(high - low), "a range from a number to a larger one"),
         "smoothness": (certificate.smoothness == "bound", "bound, which holds for all targets and records"),
         "radius": (
             math.isclose(certificate.radius or 0.0, due, rel_tol=TOLERANCE),
-            f"{due!r}: a smaller ball need not hold the minimiser, and in a larger one gradients are longer",
+            f"{due!r}: a smaller ball need not contain the minimiser, and in a larger ball gradients are longer",
         ),
         # No certificate of targets was made before rounding was counted.
         "rounding_error": (

@@ -96,7 +96,7 @@ class StepsCertificate(StepsConstants):
     def scope(cls, stated: Stated, release: str) -> Scope:
         """Return the scope: requests do not depend on releases.
 
-        Observers may have all releases if epsilon covers them.
+        Observers may have all releases if an epsilon covers all releases together.
         """
         return Scope(
             compared_with="learning anew by the same noisy steps",
@@ -110,7 +110,7 @@ class StepsCertificate(StepsConstants):
         return f"K = {counted(steps, 'step')}"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say: steps on the remaining records reduced the influence of the removed ones."""
+        """Return sentences about the request: steps on the remaining records reduced the removed records' influence."""
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
@@ -118,7 +118,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return the shares of right guesses, including that of an observer of all versions if it is bounded."""
+        """Return the shares of right guesses, including the share for an observer of all versions if it is bounded."""
         with_earlier = self.share_with_earlier_versions()
         return super().all_shares() if with_earlier is None else (*super().all_shares(), with_earlier)
 
@@ -139,7 +139,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence that says: the comparator has the same normaliser and the same number of steps."""
+        """Return a sentence about the comparator: it has the same normaliser and the same number of steps."""
         return (
             "How many records were removed counts as known, and is not what is guessed. The model compared with "
             "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "
@@ -188,7 +188,7 @@ class StepsCertificate(StepsConstants):
         return due
 
     def check(self) -> None:
-        """Compare the statement with the result of the constants; see `Certificate.check`.
+        """Compare the statement with what follows from the constants; see `Certificate.check`.
 
         Values that only the data can show are taken as stated: the number of records, the largest eigenvalue (within
         the bounds for rows of norm 1), the data set's digest, and the places of removed records in the mini-batches.
@@ -292,10 +292,10 @@ def of(
         key: Content key of the run.
         noise_source: Source of the run's noise.
         all_published: Whether to also state an epsilon for all published models together.
-        lost_releases: Number of published models that are not in the run because a restore lost them. If it is above 0,
-            no epsilon is stated for all models together.
-        stream: The run's requests and their stored effect, if they were stored; the caller ensures that they are the
-            run's.
+        lost_releases: Number of published models that are not in the run because a restore lost them. If this number is
+            above 0, no epsilon is stated for all models together.
+        stream: The run's requests and their effect, if they were stored. The caller ensures that they belong to this
+            run.
 
     Raises:
         AssumptionError: The addition to delta would be more than delta.

@@ -27,11 +27,11 @@ class _DescentToDelete(DescentClassifier):
             published noise) falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
-            compares with a model that is published, noised and continued at the same times; it says nothing about a
-            model that is retrained and then noised once*. ``conditional`` is available only with published state, and
-            is the default there. It covers any number of records, and compares with a model that is retrained and then
-            noised once. ``as published`` applies the published theorems unchanged to the adjacency, although they are
-            stated for adding or removing one record. It unlearns several records one after another.
+            compares with a model that is published with noise and continued at the same times. It gives no guarantee
+            against a model that is retrained and then noised once*. ``conditional`` is available only with published
+            state, and is the default there. It covers any number of records, and compares with a model that is
+            retrained and then noised once. ``as published`` applies the published theorems unchanged to the adjacency,
+            although the theorems are stated for adding or removing one record. It unlearns several records one by one.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 

@@ -27,7 +27,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
     its own number of steps, for any number of records.
 
     The objective is that of scikit-learn with the same ``C``, except that the intercept is regularised, as in the
-    solver ``liblinear``. Its strong convexity is about ``1 / (C n)``. So with a large ``C``, learning takes many steps,
+    solver ``liblinear``. Its strong convexity is about ``1 / (C n)``. So with a large ``C``, learning takes many steps
     and unlearning needs much noise. ``C n`` of 30 to 100 is a good first choice.
 
     With mini-batches, removals modify arrays in place, so a copy of the estimator must be a deep copy.
@@ -36,9 +36,9 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs.
             Unlearning also reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if
             there are so many records that mini-batches are cheaper at about equal accuracy. It halves the step size if
-            the number of batches falls by more than half as a result. None: every step uses all records. With
-            mini-batches, ``sigma=None`` without ``steps`` selects a noise that costs little accuracy. The number of
-            steps of a request then also depends on the batches of its records, but never on the data.
+            batches of less than half the size then suffice. None: every step uses all records. With mini-batches,
+            ``sigma=None`` without ``steps`` selects a noise scale that lowers accuracy only a little. The number of
+            steps of a request then also depends on the batches of the removed records, but never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.
@@ -104,7 +104,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return not self._class_sizes.all()
 
     def _others(self, records: int) -> tuple[Any, Any]:
-        """Return what replaces removed records, in the order of the batches: zeros, or other records."""
+        """Return rows and labels to replace removed records, in the order of the batches: zeros, or other records."""
         if self._learner.adjacency != "replace":
             return 0, 0
         rows, labels = self._replacements(records)

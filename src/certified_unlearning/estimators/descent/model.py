@@ -32,7 +32,7 @@ from certified_unlearning.vocabulary import Delta, NoiseSource
 
 @dataclass(repr=False, eq=False)
 class DescentModel(LinearModel):
-    """A linear model that learns by steps of descent, and keeps its training records to be able to unlearn some.
+    """A linear model that learns by steps of descent, and keeps its training records because unlearning reads them.
 
     Args:
         epsilon: Target epsilon after every `unlearn`.
@@ -42,16 +42,16 @@ class DescentModel(LinearModel):
             scale at which ``steps`` steps unlearn ``records`` records.
         steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. If neither
             is given, it is the number of steps in which the influence of what was learned falls by a factor ``e``.
-        records: Number of records that ``steps`` steps must be able to unlearn at once. Later, any number can be
-            unlearned at once, by more or fewer steps.
+        records: Number of records that ``steps`` steps must be able to unlearn at once. A later request may name any
+            number of records; it then takes more or fewer steps.
         accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
-        adjacency: Data from which the retrained model of the guarantee learns. With ``zero-out``, a removed record's
+        adjacency: Data from which the comparator, the retrained model, learns. With ``zero-out``, a removed record's
             loss is 0. The objective is then scikit-learn's with the same ``C`` or ``alpha`` on the remaining records.
             With ``replace``, another record replaces it. With ``remove``, the loss is the mean over the remaining
             records.
         device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32`` or ``float64``. ``float32`` is only a preference: ``float64`` is used if the rounding of
-            ``float32`` would cost more than a tenth of epsilon.
+        dtype: ``float32`` or ``float64``. ``float32`` is only a preference: if the rounding of ``float32`` would use up
+            more than a tenth of epsilon, ``float64`` is used.
     """
 
     epsilon: float = 1.0
@@ -127,9 +127,9 @@ class DescentModel(LinearModel):
             self._noise_source = "seed"  # ``random_state`` may have been set after `fit`.
 
     def _store_without(self, gone: Positions) -> RecordStore:
-        """Return copies of the records without the removed ones.
+        """Return copies of the records without the removed records.
 
-        With adjacency `replace`, other records take their places.
+        With adjacency `replace`, other records replace the removed records.
         """
         if self._learner.adjacency == "replace":
             return self._store.with_others(gone, *self._replacements(len(gone)))

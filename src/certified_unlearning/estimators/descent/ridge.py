@@ -28,8 +28,8 @@ STRONGEST = 1e9
 class LangevinRidge(LangevinModel, RidgeRegressor):
     """Ridge regression by noisy projected gradient descent that can unlearn with an (epsilon, delta) certificate.
 
-    It works like `LangevinLogisticRegression`, with all records in every step, and compares with the same model: *the
-    same noisy algorithm on the data after the removals*. It keeps no secret state. `CertifiedRidge` needs far less
+    It works like `LangevinLogisticRegression`, with all records in every step. As there, the guarantee compares with
+    *the same noisy algorithm on the data after the removals*. It keeps no secret state. `CertifiedRidge` needs far less
     noise, but its guarantee is of a different kind: it does not protect the remaining records.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
@@ -37,10 +37,10 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
     and mapped to [-1, 1]. The strong convexity is ``m = alpha / n``, or half of that with an intercept. The minimiser's
     norm is then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` if ``m`` is above 1. So, for any records, the
     minimiser is in the ball of radius ``R``, and every step projects onto this ball. The gradient of a record, ``(x.w -
-    y) x``, is unbounded outside the ball. Inside, its norm is at most ``R + 1``. A weak regulariser therefore requires
-    more noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha / n`` of 0.3
-    is a good first choice for hundreds of records, and 0.01 for tens of thousands. `fit` warns if the result would be
-    little more than noise. ``alpha = 0`` (linear regression) is refused, because there would be no ball.
+    y) x``, is unbounded outside the ball. Inside the ball, its norm is at most ``R + 1``. A weak regulariser therefore
+    requires more noise for two reasons: one record can move the minimiser further, and the ball is larger. ``alpha /
+    n`` of 0.3 is a good first choice for hundreds of records, and 0.01 for tens of thousands. `fit` warns if the result
+    would be little more than noise. ``alpha = 0`` (linear regression) is refused, because there would be no ball.
 
     Args:
         sigma: Noise scale, for targets in [-1, 1]: the noise that a step adds to the weights has standard deviation
@@ -67,7 +67,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
         if self.alpha > STRONGEST * n:
             raise ParameterError(
                 f"alpha must be at most {STRONGEST:g} n = {STRONGEST * n:g}, got {self.alpha!r}: nothing would be "
-                f"learned, for no weight could be above {1 / STRONGEST:g} of what targets span"
+                f"learned, because no weight could be above {1 / STRONGEST:g} of the targets' range"
             )
         return LangevinLearner.plan(
             n=n,
@@ -100,8 +100,8 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
             plan=plan,
             planned=lambda alpha: copy.copy(self).set_params(alpha=alpha)._planned(n),
             noise_and_score=noise_and_score,
-            trouble="with target_range mapped to [-1, 1] the noise in a prediction has a standard deviation of up to "
-            "{noise:.3g}, and what can be learned of targets spread evenly there has one of {score:.3g}",
+            trouble="with target_range mapped to [-1, 1], the noise in a prediction has a standard deviation of up to "
+            "{noise:.3g}, and predictions without noise, for evenly spread targets, have one of at most {score:.3g}",
         )
         super()._warn_of(plan, X)
 

@@ -42,30 +42,30 @@ from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 class ExactLogisticRegression(ExactModel, LinearClassifier):
     """Logistic regression that removes records exactly, with epsilon 0, and can insert new ones.
 
-    It learns by mini-batch descent, and stores every step. A request examines those steps whose batch it changes. For
-    each of these steps, a random test decides whether the step may keep its direction; this test makes the
-    distributions equal. From the first step that fails the test, all steps are recomputed. After any stream of
+    It learns by mini-batch descent, and stores every step. A request examines the steps whose batches it changes. For
+    each of these steps, a random test decides whether the step may keep its direction. This test makes the
+    distributions below equal. From the first step that fails the test, all steps are recomputed. After any stream of
     deletions and insertions, model and state together have the distribution of the same algorithm run from scratch on
-    the present records. That run has the constants of the first `fit`: the regulariser's strength and the batch size do
-    not change. Exactness needs no regulariser, no bound on rows and no convexity. It requires that requests are chosen
-    without looking at the model, and that the state stays secret. Differences smaller than the rounding of float64 are
-    ignored.
+    the present records. That run has the constants of the `fit`: requests change neither the regulariser's strength nor
+    the batch size. Exactness needs no regulariser, no bound on rows and no convexity. It requires that requests are
+    chosen without looking at the model, and that the state stays secret. Differences smaller than the rounding of
+    float64 are ignored.
 
     The guarantee covers deletions only. It does not protect the remaining records. `LangevinLogisticRegression` has an
-    epsilon above 0. It suits models that are published and whose state is not kept.
+    epsilon above 0, but suits models that are published and that keep no secret state.
 
-    The objective is that of scikit-learn with the same ``C`` for as many records as were fitted (see `LinearClassifier`
-    on the intercept). The fixed number of steps does not minimise it fully. A failed or interrupted call does not
+    For the fitted records, the objective is that of scikit-learn with the same ``C`` (see `LinearClassifier` on the
+    intercept). The fixed number of steps does not minimise the objective fully. A failed or interrupted call does not
     change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you save.
 
     Args:
         mechanism: How steps become stable under edits. ``noisy-sgd`` adds Gaussian noise to gradients.
-            ``accelerated-noisy-sgd`` does the same at the points of Nesterov's method. ``quantized-sgd`` rounds
-            gradients to a grid with a random offset. ``subsample-gd`` leaves gradients unchanged and recomputes steps
-            whenever a removed record was used.
+            ``accelerated-noisy-sgd`` adds it to gradients at the points of Nesterov's method. ``quantized-sgd`` rounds
+            gradients to a grid with a random offset. ``subsample-gd`` leaves gradients unchanged; if a removed record
+            was used, it recomputes from the first step that used the record.
         steps: Number of steps, ``T``. This and all parameters below stay fixed over all requests.
-        batch_size: Number of records in a step, ``m``; it must always be smaller than the number of records. ``auto``:
-            8, or a quarter of the records if that is fewer.
+        batch_size: Number of records in the batch of a step, ``m``; always smaller than the number of present records.
+            ``auto``: 8, or a quarter of the records if a quarter is fewer than 8.
         step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, or 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise on a batch's mean gradient, in every coordinate, for noisy mechanisms.
             With more noise, fewer steps are recomputed.
@@ -109,7 +109,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
     device: str = "cpu"
 
     _MADE_BY = (*ExactModel._MADE_BY, "fit_intercept")
-    _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
+    _NEEDS_SHORT_ROWS = "step_size assumes norms of at most 1"
 
     def _planned(self, n: int) -> Descent:
         """Return the constants of learning from ``n`` records."""
@@ -162,8 +162,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
 
         Returns:
             Positions of the inserted records, by which `unlearn` names them. They continue the positions of the fitted
-            ``X``. Labels of a data frame's index can also name them, unless the fitted data frame's labels only
-            numbered its rows.
+            ``X``. The index labels of a data frame can also name the inserted records, unless the index of the fitted
+            data frame only numbered its rows.
 
         Raises:
             DataError: A row's norm is above 1, a class is unknown, or the estimator was saved without its records.
@@ -283,7 +283,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         self._publish(state, counts, store, deleted)
 
     def _erase(self) -> None:
-        """Overwrite the rows of removed records: at once, or, after an interruption, before anything else."""
+        """Overwrite the rows of removed records; after an interruption, the next call does this first."""
         if self._unerased:
             self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
             self._unerased = []
@@ -292,7 +292,9 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         """Set a state, its model and the seed of the next request, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
-            raise DataError(f"learning diverged with step_size = {state.settings.step_size:g}; a smaller one may do")
+            raise DataError(
+                f"learning diverged with step_size = {state.settings.step_size:g}; a smaller step_size may help"
+            )
         constants = {name: each for name, each in asdict(state.settings).items() if name != "accelerated"}
         self.__dict__.update(
             _state=state,

@@ -42,7 +42,7 @@ those of a fresh run in all bits.
 LONGEST = 1 - 2.0**-40
 """Norm to which longer rows are scaled down, so that no norm is above 1, by whatever method it is computed."""
 MOST_NOISE = 2.0**23
-"""Largest standard deviation of the noise. With it, sums still contain thirty bits of a record."""
+"""Largest standard deviation of the noise. With this noise, sums still contain thirty bits of a record."""
 DROWNED = 0.1
 """`fit` warns if the noise in the centre of an average cluster has a larger norm than this; rows have norm at most
 1.
@@ -53,18 +53,19 @@ DROWNED = 0.1
 class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, ExactModel):  # type: ignore[misc]
     """k-means that removes records exactly, with epsilon 0, and can insert new ones.
 
-    The algorithm is Lloyd's. Each step computes, for each centre, the sum and the number of the records nearest to it,
-    with Gaussian noise on both. It then moves the centres to the quotients. A request examines the steps one after
-    another. For each step, a random test decides whether it may keep its noisy answers; this test makes the
-    distributions equal. From the first step that fails the test, all steps are recomputed. After any stream of
-    deletions and insertions, centres and state together have the distribution of the same algorithm run from scratch on
-    the present records, with the constants of the `fit`. This requires that requests are chosen without looking at the
-    centres, and that the state stays secret. Differences smaller than the rounding of float64 are ignored.
+    The algorithm is Lloyd's. For each centre, a step computes the sum and the number of the records nearest to the
+    centre, with Gaussian noise on both. It then moves the centre to the quotient of the two. A request examines the
+    steps one after another. For each step, a random test decides whether the step may keep its noisy sums and numbers.
+    This test makes the distributions below equal. From the first step that fails the test, all steps are recomputed.
+    After any stream of deletions and insertions, centres and state together have the distribution of the same algorithm
+    run from scratch on the present records, with the constants of the `fit`. This equality requires that requests are
+    chosen without looking at the centres, and that the state stays secret. Differences smaller than the rounding of
+    float64 are ignored.
 
     The noise is added to sums over records, so **many records are needed**. If rows have norm at most 1, the noise
     moves the centre of an average cluster by about ``.5 steps sqrt(features) n_clusters / (recompute_probability n)``.
-    `fit` warns if that distance is above 0.1. With few records, use ``recompute_probability=None``. Then there is no
-    noise, and each request recomputes the steps.
+    `fit` warns if this distance is above 0.1. With few records, use ``recompute_probability=None``: then there is no
+    noise, and every request recomputes the steps.
 
     The guarantee covers deletions only. It does not protect the remaining records. A failed or interrupted call does
     not change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you
@@ -184,8 +185,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
         Returns:
             Positions of the inserted records, by which `unlearn` names them. They continue the positions of the fitted
-            ``X``. Labels of a data frame's index can also name them, unless the fitted data frame's labels only
-            numbered its rows.
+            ``X``. The index labels of a data frame can also name the inserted records, unless the index of the fitted
+            data frame only numbered its rows.
 
         Raises:
             DataError: A row's norm is above 1, or the estimator was saved without its records.
@@ -244,7 +245,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if len(X) < least:
             raise DataError(
                 f"X has {len(X)} sample{'s' * (len(X) != 1)}, but k-means needs at least {least}: one for each of the "
-                f"n_clusters = {self.n_clusters}, and two"
+                f"n_clusters = {self.n_clusters}, and two in any case"
             )
         return X, np.empty(0)
 
@@ -282,7 +283,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def _require_short(self, features: Array) -> None:
         """Raise `DataError` if a row's norm is above 1 and no parameter scales the row down."""
         if not self.normalize and self._scaling() is None:
-            require_short_rows(features, "the bound on computing again needs norms of at most 1")
+            require_short_rows(features, "the bound on recomputations needs norms of at most 1")
 
     def _rows(self, features: Array) -> Array:
         """Turn features whose norms were checked into rows, in a new array."""
@@ -414,7 +415,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         )
 
     def _erase(self) -> None:
-        """Overwrite the rows of removed records: at once, or, after an interruption, before anything else."""
+        """Overwrite the rows of removed records; after an interruption, the next call does this first."""
         if self._unerased:
             self._method.rows[self._unerased] = 0
             self._unerased = []

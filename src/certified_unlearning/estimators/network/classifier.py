@@ -36,32 +36,34 @@ from certified_unlearning.vocabulary import Clipping
 
 @dataclass(repr=False, eq=False)
 class CertifiedMLPClassifier(Classifier):
-    """A ReLU network that certifies which predictions retraining without some records would not change.
+    """A ReLU network that certifies which of its predictions retraining without some records would not change.
 
     For each budget ``k``, training computes a box that contains all parameters that the same training could have
-    reached if ``k`` records of each batch, whichever they are, had been missing. A label that is constant over the box
-    needs no unlearning. So `unlearn` is free while the budget lasts. It erases the records, and afterwards `predict`
-    uses the old parameters only for certified labels. The first input without a certified label makes the network train
-    anew on the remaining records, in the same batches. A request beyond the budget makes the network train anew at
-    once. In both cases, **every label that `predict` returns is the label that the retrained network gives**. Until the
-    next training, the parameters still depend on the removed records. So they must stay secret, and `save` without
-    training data trains anew first.
+    reached if any ``k`` records of each batch had been missing. A label that is constant over the box needs no
+    unlearning. So a removal within the largest budget is *free*: `unlearn` erases the records without training, and
+    `predict` then uses the old parameters only for certified labels. The first input without a certified label makes
+    the network train anew on the remaining records, in the same batches. A request beyond the budget makes the network
+    train anew at once. In all cases, **every label that `predict` returns is the label that the retrained network
+    gives**. Until the next training, the parameters still depend on the removed records. So they must stay secret, and
+    `save` without training data trains anew first.
 
     Only the label of an input is certified, not its probability, and only for some inputs. The most inputs are
     certified with few large batches, few epochs and a small network. Whether an input is certified depends on the
     records, so answering only certified inputs is not differentially private.
 
-    Scaling does not depend on the records, so features should be of about size 1, or there should be public numbers to
-    scale by. An estimator must not be used by several threads at once, because `predict` may train.
+    The network computes no scaling from the records, so features should be of about size 1, or be scaled by public
+    numbers (``feature_ranges`` or ``data_norm``). An estimator must not be used by several threads at once, because
+    `predict` may train.
 
     Args:
         hidden_layer_sizes: Number of units of each hidden layer; empty for (multinomial) logistic regression.
-        budgets: The ``k`` of each box, whole numbers in rising order. Up to the largest ``k`` records of each batch can
-            be removed for free.
-        changes: ``removals``; or ``additions and removals``, whose boxes also cover added records, need clipping, and
-            certify less.
+        budgets: The ``k`` of each box, whole numbers in rising order. As many records of each batch as the largest
+            ``k`` can be removed for free.
+        changes: ``removals``; or ``additions and removals``. The boxes of the latter also cover added records, but need
+            clipping and certify fewer labels.
         epochs: Number of passes over the batches.
-        batch_size: Number of records in a batch; ``auto``: all. Records that do not fill a batch are not learned from.
+        batch_size: Number of records in a batch; ``auto``: all records. Records that do not fill a batch are not
+            learned from.
         step_size: ``alpha``; update ``n``, counted from 0, has step size ``alpha / (1 + decay n)``.
         decay: Decay ``eta`` of the step size.
         clipping: How each record's gradient is clipped: ``clamp`` bounds each entry, ``l2`` bounds the norm, ``none``
@@ -70,9 +72,9 @@ class CertifiedMLPClassifier(Classifier):
         weight_decay: Decoupled weight decay: parameters shrink by ``alpha_n weight_decay`` in every update.
         momentum: Momentum of the velocity.
         normalize: Whether every row is divided by its own norm.
-        random_state: Seed of the initial parameters and of the batches; None: from the operating system. Two networks
-            that were fitted with the same number have the same initial parameters and batches. Since no noise is added,
-            the difference of their parameters shows the record in which their data differ.
+        random_state: Seed of the initial parameters and of the batches; None: a seed from the operating system. Two
+            networks that were fitted with the same number have the same initial parameters and batches. Since no noise
+            is added, the difference of their parameters shows the record in which their data differ.
         device: Where to compute: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
@@ -111,10 +113,10 @@ class CertifiedMLPClassifier(Classifier):
 
         There is no ``sample_weight``: a weight would change how much a record can move the network.
 
-        The network learns from public rows as it does from records, and they stay in every batch that they were drawn
-        into. No request can name a public row, and boxes cover only data sets that contain all public rows, so more
-        predictions are certified. Public rows are scaled as records are. They change neither the scaling nor the list
-        of classes.
+        The network learns from public rows as it does from records, and public rows stay in the batches into which they
+        were drawn. No request can name a public row. Boxes cover only data sets that contain all public rows, so more
+        predictions are certified. Public rows are scaled like records. They change neither the scaling nor the list of
+        classes.
 
         Args:
             X: Features of records, shape ``(records, features)``; an array, a data frame, or a sparse matrix, whose
@@ -151,7 +153,7 @@ class CertifiedMLPClassifier(Classifier):
         return public.after(features, labels)
 
     def _planned(self, n: int) -> CertifiedSgd:
-        """Return the settings of training on ``n`` records, including public ones.
+        """Return the settings of training on ``n`` records, including public records.
 
         Raises:
             ParameterError: A parameter is invalid.
@@ -202,8 +204,8 @@ class CertifiedMLPClassifier(Classifier):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return, for each record, the label that the network trained on the remaining records gives.
 
-        After free removals, the network is trained anew first, if the removals could have changed one of these labels.
-        The shape is ``(records,)``.
+        If free removals could have changed one of these labels, the network is first trained anew. The result has shape
+        ``(records,)``.
         """
         rows = self._asked(X)
         if self._network.pending and not bool(self._certified(rows, 0).all()):
@@ -211,7 +213,7 @@ class CertifiedMLPClassifier(Classifier):
         return self.classes_[self._network.learned.classes(rows).cpu().numpy()]  # type: ignore[no-any-return]
 
     def decision_function(self, X: Any) -> Array:
-        """Return logits: shape ``(records,)`` for two classes, else ``(records, classes)``.
+        """Return logits, shape ``(records,)`` for two classes and ``(records, classes)`` for more.
 
         No certificate covers scores, so after free removals the network is trained anew first.
         """
@@ -247,11 +249,10 @@ class CertifiedMLPClassifier(Classifier):
     def certify_poisoned(
         self, X: Any, *, moved: int = 0, by: float = 0.0, relabelled: int = 0, to: Any = None, together: bool = False
     ) -> NDArray[np.bool_]:
-        """Return, for each record, whether its label is certified to stay the same when other records are poisoned.
+        """Return, for each record, whether its label is certified to stay the same if training records are poisoned.
 
-        The network is trained again on the remaining records, with a box that covers the poisoning. The box does not
-        cover removals and additions of records. The boxes of the budgets cover removals and additions, but no
-        poisoning.
+        The network is trained again on the remaining records, with a box that covers the poisoning. This box covers
+        neither removals nor additions of records, and the boxes of the budgets cover no poisoning.
 
         Args:
             X: Features, which are not poisoned, shape ``(records, features)``.
@@ -260,7 +261,7 @@ class CertifiedMLPClassifier(Classifier):
                 ``data_norm`` or ``normalize``.
             relabelled: Number of records of every batch whose classes are changed.
             to: The only class that classes are changed to; None: any class.
-            together: Whether the moved records are the relabelled ones. If False, they may be different records.
+            together: Whether the same records are moved and relabelled. If False, they may be different records.
 
         Raises:
             ParameterError: ``to`` is not a class.
@@ -287,8 +288,8 @@ class CertifiedMLPClassifier(Classifier):
     def certificate(self, X: Any, y: Any = None) -> PredictionCertificate:
         """Return a certificate of the predictions of some records, for the owner of the data.
 
-        `certificate.write` writes the certificate to a file, and its evidence to another one, which is as secret as the
-        records. ``unlearn verify`` recomputes every prediction from the evidence.
+        `certificate.write` writes the certificate to a file, and its evidence to another file, which is as secret as
+        the records. ``unlearn verify`` recomputes every prediction from the evidence.
 
         Args:
             X: Features, shape ``(records, features)``.
@@ -426,7 +427,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return the members of an iterable as a list, or any other value alone in a list, for checks to refuse."""
+    """Return the members of an iterable as a list, or any other value as the only member, which later checks refuse."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

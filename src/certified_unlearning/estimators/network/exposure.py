@@ -26,7 +26,8 @@ class ExposedRecords:
         positions: Positions of the records in the fitted ``X``, the most exposed first. Records that are in no batch
             are left out, because nothing was learned from them.
         radii: Largest budget with which each record's own prediction is certified; 0 if there is none.
-        margins: Distance between the logits of each record, at least 0, by which equal radii are ordered.
+        margins: Margin of each record's prediction, at least 0: the distance between its two largest logits. Records of
+            equal radius are ordered by margin.
         right: Whether each record's prediction is its own class.
         largest: Largest budget of the model.
     """
@@ -60,24 +61,24 @@ class ExposedRecords:
         """
         place = np.flatnonzero(self.positions == record)
         if not len(place):
-            raise ParameterError(f"record must be one that is left and lies in a batch, got {record!r}")
+            raise ParameterError(f"record must be a remaining record that is in a batch, got {record!r}")
         return int(self.radii[place[0]])
 
     def summary(self) -> str:
-        """Return in words how many records have predictions certified for how many changes.
+        """Return in words how many records have a prediction that is certified for each number of changes.
 
         The text is as secret as the records.
         """
         exposed = int((self.radii == 0).sum())
         lines = [
             f"Of {counted(len(self.positions), 'record')}, {exposed} {'has' if exposed == 1 else 'have'} a prediction "
-            "that no budget certifies: what it says may tell whether the record was learned from.",
+            "that no budget certifies: such a prediction may reveal whether its record was learned from.",
             *(
                 f"Certified for {counted(int(radius), 'change')} of each batch"
                 f"{' or more' if radius == self.largest else ''}: {int((self.radii == radius).sum())}."
                 for radius in np.unique(self.radii[self.radii > 0])
             ),
-            "Secret: this was counted from the records, and says of some of them how they are predicted.",
+            "Secret: these numbers depend on the records, and reveal how some of the records are predicted.",
         ]
         return "\n".join(lines)
 
@@ -85,9 +86,9 @@ class ExposedRecords:
 def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
     """Return how exposed the remaining training records are, for the owner of the data.
 
-    If records were removed since the last training, the network is first trained anew. A radius covers the changes that
-    the boxes cover (``changes``). With ``removals``, neither the record's own absence nor that of other records changes
-    the prediction. For membership inference, use ``additions and removals``.
+    If records were removed since the last training, the network is first trained anew. A radius covers the same changes
+    as the boxes (``changes``). With ``removals``, neither the absence of the record itself nor the absence of other
+    records changes the prediction. For membership inference, use ``additions and removals``.
 
     Raises:
         DataError: The model was saved without its training data.

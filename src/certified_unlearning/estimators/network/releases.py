@@ -16,20 +16,20 @@ class PrivateLabels:
     """Publishes labels of a fitted network, up to a given number, each with (epsilon, delta)-differential privacy.
 
     If records were removed since the last training, the network is first trained anew. Later removals have no effect on
-    this object. Create a new object after them; its epsilon and delta add to those spent by this one.
+    this object. After a removal, create a new object; the epsilons and deltas of both objects add up.
 
     Args:
         model: A model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.
-        rule: Rule of publication. ``cauchy`` and ``laplace``, for two classes, return the label or the other class.
-            ``stable`` returns the label or None.
+        rule: Rule of publication. ``cauchy`` and ``laplace``, for two classes only, return the label or the other
+            class. ``stable`` returns the label or None.
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for ``cauchy``.
         relation: Neighbouring relation: one record of one batch is replaced, or one record is added or removed.
         queries: Number of labels that may be published.
 
     Attributes:
-        release: Object that draws the labels. It also states the epsilon and delta spent, the guarantee's assumptions,
-            and what is not guaranteed.
+        release: Object that draws the labels. It also states the epsilon and delta used so far, the guarantee's
+            assumptions, and what is not guaranteed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PrivateLabels:
     def predict(self, X: Any) -> NDArray[Any]:
         """Publish the label of each record, or None if it is withheld.
 
-        Each query counts, even if it repeats a record.
+        Each record uses up one query, even if it was queried before.
 
         Raises:
             ParameterError: There are more records than remaining queries.
@@ -97,9 +97,9 @@ def publish_mean_share(
     """Publish the mean certified share of a fitted network's predictions, with Gaussian noise for differential privacy.
 
     This number is the mean over ``k = 1, ..., K`` of the share of inputs that are certified for ``k``. It equals the
-    mean radius divided by ``K``. One record of one batch changes it by at most ``1 / K``, for any inputs, and the noise
-    is calibrated exactly to this. Every call publishes a new number, and the epsilons and deltas add up. Everything
-    else that depends on the records has no noise: parameters, boxes and radii must stay secret.
+    mean radius divided by ``K``. One record of one batch changes this number by at most ``1 / K``, for any inputs, and
+    the noise is calibrated exactly to this change. Every call publishes a new number, and the epsilons and deltas add
+    up. Parameters, boxes and radii also depend on the records, but have no noise, so they must stay secret.
 
     Args:
         model: Model fitted with ``changes="additions and removals"`` and every budget of ``range(1, K + 1)``.

@@ -24,7 +24,7 @@ def in_words(
         f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}, "
         f"{forgotten['free']} of them for free; trained {counted(network.trainings, 'time')}.",
         *(
-            ["Nothing is certified here: boxes and records were left out when it was saved."]
+            ["Nothing is certified here: the estimator was saved without its boxes and records."]
             if spent is None
             else _certified(network, spent, rows)
         ),
@@ -37,7 +37,7 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     """Return the sentences on certified labels, and on the share of inputs that have one."""
     learned, lines = network.learned, []
     if network.public_records:
-        lines.append(f"Learned from {counted(network.public_records, 'public row')} besides, which cannot be removed.")
+        lines.append(f"Also learned from {counted(network.public_records, 'public row')}, which cannot be removed.")
     lines += [
         f"Certified labels are those of a network trained without them, and without k more of each batch, whichever "
         f"they are; {learned.budgets[-1] - spent} of {learned.budgets[-1]} "
@@ -53,7 +53,7 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     if rows is None:
         return lines
     shares = learned.certified(rows).double().mean(dim=1).tolist()
-    among = f", those since the last training included (up to {spent} of a batch)" if spent else ""
+    among = f", including those since the last training (up to {spent} of a batch)" if spent else ""
     return lines + [
         f"Certified for {counted(budget, 'removal')} from each batch{among}: {share:.1%} of {len(rows)}."
         for budget, share in zip(learned.budgets, shares, strict=True)

@@ -25,7 +25,7 @@ class TrainedNetwork:
 
     Attributes:
         settings: The settings of training.
-        n: Number of fitted records, including public ones, which come after all others.
+        n: Number of fitted records, including public records, which come last.
         public_records: Number of public records.
         learned: The parameters and boxes.
         places: Positions of the records of each batch, shape ``(batches, batch size)``; empty if the estimator was
@@ -107,7 +107,7 @@ class TrainedNetwork:
         """Return the numbers and arrays for a file.
 
         Args:
-            training_data: Whether the file will hold the records, too. If not, only the parameters are returned.
+            training_data: Whether the file will also contain the records. If not, only the parameters are returned.
         """
         header = {
             "budgets": self.learned.budgets,
@@ -154,7 +154,7 @@ class TrainedNetwork:
         """Return the same network, with more removals since its last training.
 
         Args:
-            store: The records, without the removed ones.
+            store: The records, without the removed records.
             records: Number of records that were removed.
 
         Raises:
@@ -162,8 +162,8 @@ class TrainedNetwork:
         """
         if not bool(self.present(store)[self.places].any(dim=1).all()):
             raise AssumptionError(
-                "indices name the last records of a batch, and a mean of none does not exist: fit anew on the "
-                "records that are left"
+                "indices name the last records of a batch, and an empty batch has no mean: fit anew on the records "
+                "that are left"
             )
         return replace(self, pending=self.pending + records)
 
@@ -196,7 +196,7 @@ class TrainedNetwork:
             DataError: The results differ, or records were removed since the last training.
         """
         if self.pending:
-            raise DataError("records were removed since the last training, so that it cannot be repeated")
+            raise DataError("records were removed since the last training, so the training cannot be repeated")
         found = self._learn(store, self.learned.budgets).tensors
         for name, kept in self.learned.tensors.items():
             # Files written before lines existed have none, and certify without them.
@@ -211,7 +211,7 @@ class TrainedNetwork:
         )
 
     def _smallest_that_may_be_emptied(self, store: RecordStore) -> float:
-        """Return how many records are left in the smallest batch without public ones; infinity if there is no such."""
+        """Return the number of records left in the smallest batch without public records; infinity if there is none."""
         left = self.present(store)[self.places].sum(dim=1)
         public = _is_public(self.places, self.n, self.public_records)
         if public is not None:

@@ -19,15 +19,15 @@ class PrivateLogisticRegression(PrivateModel, LinearClassifier):
 
     The other estimators protect removed records. This estimator protects all records, before anybody asks for a
     removal: the model's distribution hardly changes when one record is replaced by any other record. So a deletion
-    needs no computation: `unlearn` counts it and changes nothing else. `epsilon_after` is the guarantee of the
-    unchanged model compared with one learned after replacing the deleted records. It grows with the number of
-    deletions. `deletions_within` returns how many deletions a given epsilon covers. If that number is too small, learn
-    anew or use another estimator.
+    needs no computation: `unlearn` counts the deleted records and changes nothing else. `epsilon_after` is the
+    guarantee of the unchanged model compared with a model that is learned after the deleted records were replaced. This
+    epsilon grows with the number of deletions. `deletions_within` returns how many deletions a given epsilon covers. If
+    that number is too small, learn anew or use another estimator.
 
     ``output-perturbation`` publishes a regularised minimiser with noise. The amount of noise does not depend on the
-    number of features. However, the error shrinks more slowly with the number of records than that of
-    ``noisy-gradient-descent``. The latter uses all records in every step, and suits few features. ``embedding``, for
-    many features, runs noisy gradient descent on rows that are projected to few random columns.
+    number of features. ``noisy-gradient-descent`` uses all records in every step, and suits few features. Its error
+    shrinks faster with the number of records than the error of output perturbation. ``embedding``, for many features,
+    runs noisy gradient descent on rows that are projected to few random columns.
 
     The estimator keeps no records. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and
     weights stay in a ball. The ball's ``radius`` is given, or selected privately from several given values.
@@ -42,7 +42,7 @@ class PrivateLogisticRegression(PrivateModel, LinearClassifier):
 
     See Also:
         `PrivateLinearRegression`: The same for regression.
-        `CertifiedLogisticRegression`: Protects removed records only.
+        `CertifiedLogisticRegression`: Protects only removed records.
 
     Examples:
         >>> from certified_unlearning import PrivateLogisticRegression

@@ -46,7 +46,7 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 
 @dataclass(repr=False, eq=False)
 class PrivateModel(LinearModel):
-    """A linear model that is learned with noise, which hides each record, and that keeps no records.
+    """A linear model that keeps no records, and whose noise hides each record that it learned from.
 
     `fit` may warn that one column dominates the others. This warning is computed from the records without noise, and
     epsilon does not cover it, so do not publish it.
@@ -57,10 +57,11 @@ class PrivateModel(LinearModel):
         delta: Failure probability of the guarantee for one record: a number strictly between 0 and 1; ``"auto"``, which
             is ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         relation: Neighbouring relation of epsilon: ``replace-one`` replaces a record by any other; ``add-remove``
-            leaves its place empty, with half of the noise. Epsilons of the two relations are not interchangeable.
-        boosting: If it is a number, one model is learned from each of several chunks of the records, and one of these
-            models is selected privately on a separate chunk. A smaller number means more chunks. They are meant to make
-            a bad model rarer, but smaller chunks reduce accuracy. None: one model is learned from all records.
+            leaves a record's place empty, and needs half of the noise. Epsilons of the two relations are not
+            interchangeable.
+        boosting: With a number, one model is learned from each of several chunks of the records, and one of these
+            models is selected privately on a separate chunk. A smaller number means more chunks. With more chunks, a
+            bad model should be rarer, but smaller chunks reduce accuracy. None: one model is learned from all records.
         strong_convexity: ``lambda`` of output perturbation; None: the value with the best bound.
         steps: Number of descent steps; None: the number of records, at most 1000.
         dimension: Number of columns of an embedding; None: computed by the analysis.
@@ -138,8 +139,8 @@ class PrivateModel(LinearModel):
             require_probability(boosting=self.boosting)
             if len(radii) > 1:
                 raise ParameterError(
-                    "one model is selected among several radii, or among several parts of the records: give one "
-                    "radius, or boosting = None"
+                    "a model can be selected among several radii, or among several parts of the records, but not both: "
+                    "give one radius, or boosting = None"
                 )
             plan = Boosting.plan(problem, planner, epsilon=float(self.epsilon), beta=self.boosting)
         elif len(radii) > 1:
@@ -178,7 +179,7 @@ class PrivateModel(LinearModel):
         given = [self.radius] if isinstance(self.radius, int | float | np.number) else self.radius
         several = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim == 1)
         if not several or isinstance(given, str) or not len(given):
-            raise ParameterError(f"radius must be a number above 0, or a list of some, got {self.radius!r}")
+            raise ParameterError(f"radius must be a number above 0, or a list of such numbers, got {self.radius!r}")
         for each in given:
             require_positive(radius=each)
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
@@ -199,15 +200,15 @@ class PrivateModel(LinearModel):
         """Certificate, with or without deletions; `certificate.write` writes it to a file for ``unlearn verify``.
 
         Raises:
-            AssumptionError: Epsilon is so large (several hundred), or delta so small, that the events which the noise
-                sampler omits would use up all of delta. In this case, nothing is guaranteed.
+            AssumptionError: Epsilon is so large (several hundred), or delta so small, that the events omitted by the
+                noise sampler would use up all of delta. In this case, nothing is guaranteed.
         """
         self._require_fitted()
         stated: PrivateCertificate = self._certificate
         if stated.extra_delta > stated.delta:
             raise AssumptionError(
                 f"epsilon = {stated.epsilon:.6g} is so large, or delta = {stated.delta:.2g} so small, that nothing is "
-                f"guaranteed: what the sampler of noise leaves out would add {stated.extra_delta:.2g} to delta"
+                f"guaranteed: the events that the noise sampler omits would add {stated.extra_delta:.2g} to delta"
             )
         return stated
 
@@ -231,9 +232,9 @@ class PrivateModel(LinearModel):
 
         Returns:
             The epsilon between this model and a model that the same algorithm learns after these records were replaced
-            by any others (with add-remove: after their places were left empty). It is valid at the certificate's delta
-            plus the probability that the noise sampler omits, which is at most delta. It is infinite if that
-            probability would be more than delta. Nothing is guaranteed then.
+            by any others (with add-remove: after their places were left empty). This epsilon is valid at the
+            certificate's delta plus the probability of the events that the noise sampler omits. If this probability
+            would be more than delta, the epsilon is infinite, and nothing is guaranteed.
         """
         self._require_fitted()
         plan, delta = self._plan, self._certificate.delta

@@ -18,14 +18,14 @@ class PrivateLinearRegression(PrivateModel, LinearRegressor):
 
     Args:
         loss: Loss: ``squared``; ``absolute``, for medians, smoothed by a parabola near 0; or ``huber``, squared near 0
-            and linear beyond.
+            and linear elsewhere.
         width: Half of the width of the parabola of ``absolute``, or of the squared part of ``huber``.
         radius: Largest norm of coefficients and intercept together, for scaled features and targets in [-1, 1]. If
-            several values are given, one is selected privately, as in `PrivateLogisticRegression`.
+            several values are given, one of them is selected privately, as in `PrivateLogisticRegression`.
 
     See Also:
         `PrivateLogisticRegression`: The same for two classes.
-        `CertifiedRidge`: Protects removed records only.
+        `CertifiedRidge`: Protects only removed records.
 
     Examples:
         >>> from certified_unlearning import PrivateLinearRegression

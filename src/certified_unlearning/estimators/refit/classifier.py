@@ -19,17 +19,18 @@ Strategy = Literal["softmax", "one-vs-rest"]
 
 @dataclass(repr=False, eq=False)
 class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
-    """Logistic regression that unlearns; with two classes, in a time that does not grow with ``n``.
+    """Logistic regression that unlearns; with two classes, a removal's time does not grow with ``n``.
 
     It keeps the minimiser secret, and publishes it with Gaussian noise. A removal takes one Newton step, which reads
     only the removed records. The step also bounds the distance of the result from an exact refit on the remaining
-    records. When the bound reaches its budget, the data are read again. With three classes or more, and with more than
-    5000 features, every removal reads the data. A reading learns anew from the remaining records, so the secret state
-    then contains nothing of the removed ones. A reading takes as long as `fit`. With many records or wide rows, passes
-    over the rows correct the weights instead, if that is sufficient. This happens if ``strict_timing`` is off and ``n d
-    (8 + d / 20)``, times the number of classes if there are three or more, is at least 10 million. Passes do not remove
-    all traces of removed records from the secret state. A reading does. It happens after ``records_between_reads``
-    records were removed, usually one in ten or more.
+    records. When the bound reaches its budget, the data are read again. With more than 5000 features, or in softmax
+    regression of three or more classes, every removal reads the data. A reading learns anew from the remaining records,
+    so the secret state then contains nothing of the removed records. A reading takes as long as `fit`. With many
+    records or wide rows, passes over the rows correct the weights instead, if that is sufficient. The condition is that
+    ``strict_timing`` is off and that ``n d (8 + d / 20)``, times the number of classes if there are three or more, is
+    at least 10 million. Unlike a reading, passes do not remove all traces of removed records from the secret state.
+    With passes, a reading takes place after ``records_between_reads`` removed records, by default at least a tenth of
+    the records.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
     weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is
@@ -46,8 +47,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     good first choice. With a smaller ``C``, more records can be removed before the data are read again.
 
     `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, public rows
-    allow a larger budget if there are far more of them than there are records. With wide rows, or with three classes or
-    more, they change only the model.
+    allow a larger budget if they far outnumber the records. With wide rows, or with three or more classes, public rows
+    change only the model.
 
     A failed or interrupted call does not change the estimator, but the next call may take longer. Removals modify
     arrays in place, so a copy must be a deep copy.
@@ -55,22 +56,23 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     Args:
         sigma: Standard deviation of the noise on the published weights (with an intercept, on scikit-learn's weights
             times ``sqrt(2)``). With more noise, more records can be removed before the data are read again.
-        records_between_reads: The data are read again at the request after which more than this number of records were
-            removed since the last reading. None: it is planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has
-            no effect if every request learns anew.
+        records_between_reads: Number of records that may be removed without reading the data again. The request that
+            exceeds this number reads the data. None: the number is planned from ``n``, ``C``, ``sigma``, epsilon and
+            delta. It has no effect if every request learns anew.
         strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data. The time of a
-            reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, which the
-            certificate then states.
+            reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, and the
+            certificate states such readings.
         downdate: Whether a removal subtracts its records from the Hessian. This takes time ``O(S d^2)`` for ``S``
-            records, and allows more removals before the data are read again. None: it does with up to 1000 features.
-        strategy: How three or more classes are learned: by ``"softmax"`` regression, or by ``"one-vs-rest"``, which is
-            each class's logistic regression against all others, as in scikit-learn's
+            records, and allows more removals before the data are read again. None: removals do so with up to 1000
+            features, or with passes.
+        strategy: How three or more classes are learned. ``"softmax"`` is softmax regression. ``"one-vs-rest"`` is a
+            logistic regression of each class against all others, as in scikit-learn's
             ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both strategies are the same.
 
     See Also:
         `CertifiedRidge`: The same for regression.
         `LangevinLogisticRegression`: Keeps no secret state.
-        `ExactLogisticRegression`: Forgets with epsilon 0.
+        `ExactLogisticRegression`: Unlearns with epsilon 0.
 
     Examples:
         >>> from certified_unlearning import CertifiedLogisticRegression

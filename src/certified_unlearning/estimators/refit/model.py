@@ -45,12 +45,13 @@ class RefitModel(LinearModel):
 
     Args:
         epsilon: Target epsilon for the last published model, with requests fixed in advance. `certificate_` also states
-            the epsilon of all releases together, which is valid for adaptive requests, too.
+            the epsilon of all releases together. This epsilon is valid for adaptive requests, too.
         delta: Failure probability of the guarantee: a number strictly between 0 and 1; ``"auto"``, which is
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
-        records_between_reads: The data are read again at the request after which more than this number of records were
-            removed since the last reading. None: the number is planned. It has no effect if every request learns anew.
+        records_between_reads: Number of records that may be removed without reading the data again. The request that
+            exceeds this number reads the data. None: the number is planned. It has no effect if every request learns
+            anew.
     """
 
     epsilon: float = 1.0
@@ -75,10 +76,10 @@ class RefitModel(LinearModel):
 
         Public rows are part of the objective, like records, but are never removed: no request can name them, and the
         certificate compares with a refit that includes the same public rows. ``n`` always counts records and public
-        rows, so ``C`` and ``alpha`` mean what they mean in scikit-learn for all rows together. Public rows are scaled
-        by the parameters, like records. They change neither the scaling nor the list of classes. Public rows may curve
-        the objective in every direction, whatever the records are. If so, the budget is larger (``public_curvature`` in
-        the certificate), and more records can be removed before the data are read again.
+        rows, so ``C`` and ``alpha`` mean what they mean in scikit-learn for all rows together. The parameters scale
+        public rows like records. Public rows change neither the scaling nor the list of classes. Public rows may give
+        the objective curvature in every direction, whatever the records are. In this case, the budget is larger
+        (``public_curvature`` in the certificate), and more records can be removed before the data are read again.
 
         Args:
             X: Features of records, shape ``(records, features)``: an array, a data frame, or a sparse matrix. Rows must
@@ -87,15 +88,15 @@ class RefitModel(LinearModel):
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
                 Their norms must meet the same bound as the records'. With public rows, float32 rows are stored as
                 float64. A private record among the public rows has no guarantee.
-            public_y: Classes of public rows, each of which must occur among the records; or targets.
+            public_y: Classes or targets of public rows. Each class must also occur among the records.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row). Or there are too few classes or
-                records. Or public rows have other columns than the records, or a class that no record has, or only one
-                of ``X`` and ``public_X`` is sparse.
+            DataError: A row's norm is above 1 (the message names the longest row), there are too few classes or
+                records, public rows have other columns than the records or a class that no record has, or only one of
+                ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would be lost in rounding, or float64 is not precise enough for the noise or the
                 regulariser.

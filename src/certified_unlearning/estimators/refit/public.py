@@ -74,7 +74,7 @@ def checked_features(public_X: Any, X: Any, *, features: int) -> Any:
 
 
 def checked_length(public_y: Any, rows: int) -> NDArray[Any]:
-    """Return the labels or targets of public rows as an array; raise `DataError` if there is not one for each row."""
+    """Return public labels or targets as an array; raise `DataError` if there is not one for each public row."""
     values: NDArray[Any] = column_or_1d(public_y, warn=True)
     if len(values) != rows:
         raise DataError(f"public_y has {counted(len(values), 'value')}, but public_X has {counted(rows, 'row')}")

@@ -22,10 +22,10 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     gradient has only two causes, the solver's residual and rounding, and both are bounded. The data are read again in
     one pass when a tenth of the records has been removed, or when the bound on the remaining gradient reaches its
     budget. With more than 5000 features, every removal reads the data. A reading learns anew from the remaining
-    records, so the secret state then contains nothing of the removed ones.
+    records, so the secret state then contains nothing of the removed records.
 
-    Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features, every removal reads
-    them.
+    Sparse rows stay sparse, as in `CertifiedLogisticRegression`. If they have more than 1000 features, every removal
+    reads all rows.
 
     As with `CertifiedLogisticRegression`, the certificate compares with an *exact refit plus the same noise*.
 
@@ -45,8 +45,9 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     Args:
         sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]; with an intercept, it
             applies to the weights times ``sqrt(2)``.
-        records_between_reads: The data are read again at the request after which more than this number of records were
-            removed since the last reading. None: a tenth of ``n``. It has no effect if every request reads the data.
+        records_between_reads: Number of records that may be removed without reading the data again. The request that
+            exceeds this number reads the data. None: a tenth of ``n``. It has no effect if every request reads the
+            data.
 
     See Also:
         `CertifiedLogisticRegression`: The same for classes.

@@ -1,4 +1,4 @@
-"""The secret state in a file: that of one model, or of one model for each class against the rest."""
+"""The secret state in a file: the state of one model, or of one model for each class against the rest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
