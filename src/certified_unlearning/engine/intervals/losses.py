@@ -115,8 +115,8 @@ def any_label_bounds(
     if loss == "squared":
         if to is not None or not shift or labels is None:
             raise ParameterError(
-                "labels of the squared loss are numbers, and arbitrary changes of numbers have no bounds: give labels "
-                "and a shift above 0, but no class"
+                "labels of the squared loss are numbers, and arbitrary changes of numbers have no bounds: limit them "
+                "by a shift above 0, and give no class"
             )
         # The targets are rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)
