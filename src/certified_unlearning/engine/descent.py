@@ -2,7 +2,7 @@
 
 A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)`` with ``xi ~ N(0, I)``. So the noise of a
 step has standard deviation ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, equations 1 and 2). This
-module knows neither privacy nor data sets: it runs phases and measures trials.
+module has no notion of privacy or of data sets: it runs phases and measures trials.
 """
 
 import bisect

@@ -59,7 +59,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
 
 
 def tell_launcher(error: Exception) -> bool:
-    """Pass an error's message to the process that started this one, to be printed.
+    """Pass an error's message to the process that started this process, which prints the message.
 
     Return whether there is such a process.
     """
@@ -72,7 +72,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return the reason why processes ended: the first process that was killed, or else one with its own error."""
+    """Return the reason for the end of the run: the first process that was killed, or else the error of a process."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

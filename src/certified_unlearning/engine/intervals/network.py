@@ -59,7 +59,7 @@ class Dense:
         return values.squeeze(2)
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument with which `placed` gives this result."""
+        """Return the argument for which `placed` returns these values."""
         return values.unsqueeze(2)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
@@ -129,7 +129,7 @@ class Convolution:
         return values.transpose(2, 3).reshape(*values.shape[:2], self.outputs, *self._size(inputs))
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument with which `placed` gives this result."""
+        """Return the argument for which `placed` returns these values."""
         return values.flatten(3).transpose(2, 3)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
