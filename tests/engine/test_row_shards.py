@@ -224,7 +224,7 @@ def test_a_shared_run_goes_on_from_a_checkpoint_with_another_number_of_processes
         assert isinstance(survivor, ProcessError), survivor
         assert str(survivor) == (
             "another of the 3 processes of this run ended or cannot be reached; "
-            "started again, the run goes on from its last checkpoint"
+            "to continue from the last checkpoint, start the run again"
         )
     expected = f"{alone['mini-batches, softmax', 'torch.float32']} after 33 steps"  # Of 80, 47 were kept.
     assert in_ranks(2, partial(work, last=1000)) == [expected] * 2

@@ -202,7 +202,7 @@ def test_killed_processes_end_the_run_with_one_sentence_and_the_next_start_goes_
     assert error.count("error") == 1, error
     assert error.endswith(
         "of the 2 that share this run was ended by signal 9 (SIGKILL); "
-        "started again, the run goes on from its last checkpoint\n"
+        "to continue from the last checkpoint, start the run again\n"
     )
     assert said.count("$") == 1, said
     assert not (tmp_path / "learned").exists()

@@ -1,1 +1,1 @@
-"""The descent loop, its randomness, objectives, checkpoints and devices: PyTorch code that knows nothing of privacy."""
+"""The descent loop, its randomness, objectives, checkpoints and devices: PyTorch code without any notion of privacy."""

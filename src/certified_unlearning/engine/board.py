@@ -2,7 +2,7 @@
 
 A process polls to wait for the other processes. Sleeping until a message arrives was slower: a step of 12 ms took 15 ms
 with two processes (`benchmarks/README.md`). After polling for long, a process sleeps between polls. Each process holds
-a lock that is released when the process ends, so the other processes see whether it is alive.
+a lock that is released when the process ends, so the other processes see whether that process is alive.
 
 The memory is a file without a name. It vanishes when all processes that have it open have ended, however they end.
 Processes of another machine or user cannot open it.
@@ -27,9 +27,9 @@ if sys.platform == "linux":
     import fcntl
 
 SHARE = 4
-"""A board uses at most the machine's memory divided by this number, all reserved at once."""
+"""A board uses at most the machine's memory divided by this number. All of it is reserved when the board is created."""
 LINE = 64
-"""Bytes that processors exchange at once. Each process's counter occupies this many bytes of its own."""
+"""Number of bytes that processors exchange at once. No two processes' counters share a block of this size."""
 LOOKING = 5e-3
 """Seconds of polling after which a process begins to sleep between polls."""
 SLEEP = 1e-4
@@ -68,11 +68,11 @@ class Board:
             RuntimeError: `wait` was interrupted, so it is unknown which step the other processes have reached.
         """
         if self._waits:
-            raise RuntimeError("the last wait for the other processes did not end")
+            raise RuntimeError("the last wait for the other processes was interrupted")
         return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
-        """Signal that this process has written in its place, and wait for all other processes.
+        """Signal that this process has finished writing, and wait until all other processes have finished, too.
 
         Raises:
             RuntimeError: A process ended.
@@ -126,8 +126,8 @@ def board(
         all_can: Function that returns to all processes whether all their arguments are True.
 
     Returns:
-        The memory. All processes get None if they are not all on one machine, if the machine is not of the kind that
-        this module needs, or if there is no room.
+        The memory. All processes get None if they do not share one machine, if this module does not work on that
+        machine, or if there is no room.
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
@@ -174,7 +174,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return the path by which other processes of this machine find an open file, and the file's identity, or None."""
+    """Return the path by which other processes of this machine find an open file, and its identity, or None."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()

@@ -1,8 +1,8 @@
-"""The loop of projected noisy gradient descent, for a batch of trials, phase after phase.
+"""The loop of projected noisy gradient descent: it runs one phase after another for a batch of trials.
 
 A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)`` with ``xi ~ N(0, I)``. So the noise of a
 step has standard deviation ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, equations 1 and 2). This
-module knows neither privacy nor data sets: it runs phases and measures trials.
+module has no notion of privacy or of data sets: it runs phases and measures trials.
 """
 
 import bisect
@@ -46,7 +46,7 @@ class CyclicObjective(Objective, Protocol):
         """Make step number ``step`` of the cycle, counted from 0, the next step."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
-        """Apply the first few of the given noisy steps of one trial, and return how many, possibly 0."""
+        """Apply the first few of the given noisy steps of one trial, and return their number, possibly 0."""
 
 
 @dataclass
@@ -90,11 +90,11 @@ def run(
         phases: Phases to run, in order.
         step_size: Step size of all phases, ``eta``.
         measure: Function from weights, shape ``(trials, d)``, to one number for each trial; None to measure nothing.
-        judge: Function from published weights to their measures, with one row for each trial; None for ``measure``.
+        judge: Function from published weights to their measures, with one row for each trial; by default ``measure``.
         radius: Radius of the ball onto which every step projects; None for no projection.
         progress: Function that receives the work done, in trial steps.
-        checkpoint: Checkpoint in which the state is saved regularly. A run with the same checkpoint continues from
-            there, and gives bit-identical results.
+        checkpoint: Checkpoint in which the state is saved regularly. A later run with the same checkpoint continues
+            from the saved state, and gives bit-identical results.
 
     Returns:
         The final weights and the measures.
@@ -146,8 +146,8 @@ def _require_full_precision(dtype: torch.dtype) -> None:
         precision = "mixed"
     if precision != "highest":
         raise AssumptionError(
-            f"PyTorch multiplies float32 matrices with precision {precision!r}, but the rounding that guarantees count "
-            "is that of 'highest'; call torch.set_float32_matmul_precision('highest'), or use dtype float64"
+            f"PyTorch multiplies float32 matrices with precision {precision!r}, but guarantees assume the rounding "
+            "errors of 'highest'; call torch.set_float32_matmul_precision('highest'), or use dtype float64"
         )
 
 
@@ -225,7 +225,7 @@ def _run_phase(
 
 
 def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
-    """Return memory for as many blocks of noise as are best drawn together, at most those of the given steps."""
+    """Return memory for the blocks of noise that are drawn together; it is no larger than the given steps need."""
     trials, dimension = weights.shape
     most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
     needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS
@@ -233,7 +233,7 @@ def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
 
 
 def publish(weights: Tensor, phase: DescentPhase) -> Tensor:
-    """Return what a phase publishes at its end: its trials' weights, shape ``(trials, d)``, with fresh noise."""
+    """Return the publications at the end of a phase: its trials' weights, shape ``(trials, d)``, with fresh noise."""
     copies = len(phase.publication_keys) // len(phase.publication_sigma)
     scale = torch.tensor(phase.publication_sigma, dtype=torch.float64).to(weights)[:, None]
     noise = randomness.normal_rows(phase.publication_keys, weights)

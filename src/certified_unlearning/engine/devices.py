@@ -26,7 +26,7 @@ def device_of_loaded(name: str) -> torch.device:
     """Return the device for a model that was loaded from a file: its own device, or the CPU if that device is missing.
 
     Raises:
-        ParameterError: The name is not that of a device.
+        ParameterError: There is no device of this name.
     """
     return pick_device("auto" if name == "cuda" else name)
 
@@ -39,7 +39,8 @@ WORTH_A_THREAD = 250_000
 def threads_for(numbers: int) -> Iterator[None]:
     """Use a single thread while steps process few numbers.
 
-    Waiting for a second thread takes longer than the work itself: up to 45 times as long on shared cores.
+    For such steps, waiting for a second thread takes longer than the work itself: on shared cores, up to 45 times as
+    long as the work.
     """
     if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
         yield

@@ -31,7 +31,7 @@ def dealt_order(n: int, key: int) -> NDArray[np.int64]:
 
 
 def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each record in an order: the inverse of the permutation."""
+    """Return the place of each record in an order, i.e. the inverse permutation."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     return places
@@ -41,7 +41,8 @@ class CyclicObjective:
     """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
 
     A row of zeros has a constant loss, and does not count as a record. The last batch may be shorter than the others.
-    It is treated as if rows of zeros filled it: the sum of every batch's losses is divided by ``b``.
+    It is treated as if it were filled with rows of zeros: as for every batch, the sum of its losses is divided by
+    ``b``.
 
     Attributes:
         n: Number of rows.
@@ -106,7 +107,9 @@ class CyclicObjective:
         """Change the objective to the data after the first ``count`` replacements."""
         if not self._replaceable:
             if count:
-                raise ParameterError(f"the objective was given no replacements, so none can be made, got {count}")
+                raise ParameterError(
+                    f"no record can be replaced, because the objective has no replacements, got count {count}"
+                )
             return
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
         if isinstance(self._rows, Tensor):
@@ -141,7 +144,7 @@ class CyclicObjective:
             steps: Numbers of the steps in the stream of noise.
 
         Returns:
-            Number of steps taken, see `engine.compiled.minibatch`; 0 if the kernel cannot take these steps.
+            Number of steps taken (see `engine.compiled.minibatch`); 0 if the kernel cannot take these steps.
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0

@@ -26,8 +26,8 @@ def normal_numbers(count: int, key: int | None = None) -> NDArray[np.float64]:
 
     Args:
         count: Number of values, at least 1.
-        key: Key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. None: random bits from the
-            operating system, which are not stored.
+        key: Key of 128 bits, which gives the numbers of `randomness.normal_rows` in float64. If None, random bits come
+            from the operating system, and are not stored.
     """
     pairs = -(-count // 2)
     bits = np.frombuffer(_bits(16 * pairs, key), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A phase of descent, as it is described before it runs.
+"""The description of a phase of descent, which exists before the phase runs.
 
 This module needs no PyTorch.
 """
@@ -17,9 +17,9 @@ class DescentPhase:
         sigma: Noise scale of each trial; 0 for plain gradient descent.
         keys: Address of this phase's noise for each trial.
         publication_sigma: Standard deviation of the Gaussian noise added to what each trial publishes; empty for none.
-        publication_keys: Addresses of the publication noise, needed if there is any. There is one for each publication,
-            and every trial has the same number of publications. Several independent publications of one deterministic
-            trial cost only one trial.
+        publication_keys: Addresses of the publication noise, needed if there is any. There is one address for each
+            publication, and every trial has the same number of publications. To get several independent publications of
+            a deterministic trial, it is enough to run the trial once.
         feeds_back: Whether the next phase starts from the published weights; otherwise, it starts from the weights
             without publication noise.
         measure_at: Steps after which trials are measured, in addition to the end of the phase.

@@ -1,4 +1,4 @@
-"""Starting the processes that share a run on this machine, by PyTorch's launcher.
+"""Start of the processes that share a run on this machine; PyTorch's launcher starts them.
 
 PyTorch is imported only when processes are started.
 """
@@ -18,7 +18,7 @@ from certified_unlearning.errors import DivergedError, ProcessError
 
 _STARTED_BY_US = "UNLEARNING_LAUNCHED"
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
-_GOES_ON = "started again, the run goes on from its last checkpoint"
+_GOES_ON = "to continue from the last checkpoint, start the run again"
 
 
 def is_launched() -> bool:
@@ -30,7 +30,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
     """Run the command ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
 
     Raises:
-        ProcessError: A process ended before its work was done, and the others were then ended, too.
+        ProcessError: A process ended before its work was done; all other processes were then ended, too.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -59,7 +59,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
 
 
 def tell_launcher(error: Exception) -> bool:
-    """Pass an error's message to the process that started this one, to be printed.
+    """Pass an error's message to the process that started this process, which prints the message.
 
     Return whether there is such a process.
     """
@@ -72,7 +72,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return the reason why processes ended: the first process that was killed, or else one with its own error."""
+    """Return the reason for the end of the run: the first process that was killed, or else the error of a process."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

@@ -11,7 +11,7 @@ class Progress:
 
     Args:
         name: Start of every line.
-        total: Total amount of work, in a unit that costs the same throughout.
+        total: Total amount of work, in a unit that always takes about the same time.
         first_seconds: Seconds before the first line is printed.
         every_seconds: Least time between two lines.
     """
@@ -31,7 +31,7 @@ class Progress:
         self._skipped += work
 
     def advance(self, work: int) -> None:
-        """Count work that was just done, and print a line if it is time for one."""
+        """Count work that was just done, and print a line if the next line is due."""
         self._done += work
         now = time.monotonic()
         if now < self._next:

@@ -1,9 +1,9 @@
 """Quality measures on test records, for the models of many trials.
 
 Some of these measures show what accuracy hides if a class is rare. Balanced accuracy is the mean over classes of the
-share of a class's records that are classified correctly. AUC is the probability that a record of a class has a higher
-score than a record of another class; ties count half. With more than two classes, AUC is the mean, over classes, of the
-AUC of one class against the rest. Log loss is the mean of ``-log p(right class)``.
+share of a class's records that are classified correctly. The AUC of a class is the probability that a record of this
+class has a higher score than a record of another class; a tie counts as one half. With more than two classes, the
+measure ``auc`` is the mean of all classes' AUCs. Log loss is the mean of ``-log p(right class)``.
 """
 
 import torch

@@ -28,16 +28,16 @@ NUMBERS_AT_ONCE = 1 << 17
 the values.
 """
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
-"""A random whole number between the two numbers of its type gives a radius with enough precision. Near 0, where radii
-are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are too coarse. In both
-cases, the radius is drawn with 1024 more bits.
+"""Limits, by type, between which a random whole number gives a radius with enough precision. Near 0, where
+radii are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are too coarse. In
+both cases, the radius is drawn with 1024 more bits.
 
 `accounting.core.rounding.resolution` depends on these numbers.
 """
 
 
 def generator(*parts: str | int | float) -> np.random.Generator:
-    """Return a NumPy generator for an address, for random numbers that are not noise of descent."""
+    """Return a NumPy generator for an address; it is meant for random numbers other than the noise of descent."""
     return np.random.Generator(np.random.Philox(key=address(*parts)))
 
 
@@ -53,12 +53,12 @@ def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
 
 
 def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
-    """Fill ``out`` with standard normal numbers, which do not depend on the number of blocks that are filled together.
+    """Fill ``out`` with standard normal numbers; they do not depend on the number of blocks that are filled together.
 
     Args:
         out: Tensor to fill, shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or
-            float64, on a CPU or CUDA. The numbers for fewer steps are not the first ones of more steps, although they
-            come from the same bits. Therefore, an address must be used with only one shape and type.
+            float64, on a CPU or CUDA. The numbers for fewer steps are not the first numbers for more steps, although
+            both come from the same bits. Therefore, an address must be used with only one shape and type.
         keys: Address of each trial.
         first: Number of the first of these blocks in each trial's stream.
     """

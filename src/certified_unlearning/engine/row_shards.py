@@ -2,14 +2,14 @@
 
 The rows are divided into blocks, whose number is a power of two and depends only on the number of rows (`row_cut.cut`).
 Each block's gradient is computed by one process with one thread, from the block's own memory. The gradients of the
-blocks are added in the order of a balanced binary tree. A process adds the gradients of its own blocks. Then all
-processes exchange these sums, and each process makes the remaining additions. On one machine, the sums are exchanged
-through shared memory (`board`) instead of messages. Every process computes everything else itself. This includes noise:
-it has addresses (`randomness`), so all processes draw the same numbers. With every sum of gradients, the processes
-compare checksums of their weights' bits, which differ if one weight differs.
+blocks are added in the order of a balanced binary tree. First, each process adds the gradients of its own blocks. Then
+all processes exchange these sums, and each process makes the remaining additions. On one machine, the sums are
+exchanged through shared memory (`board`) instead of messages. Every process computes everything else itself. This
+includes noise: noise has addresses (`randomness`), so all processes draw the same numbers. Together with the sums of
+gradients, the processes exchange checksums of their weights' bits; if a single weight differs, the checksums differ.
 
-The number of successive additions is within the number that `accounting.core.rounding` counts: the rows of a block, the
-parts of products, a constant part, and the levels of the tree.
+There are no more successive additions than `accounting.core.rounding` assumes: those of the rows of a block, the parts
+of products, a constant part, and the levels of the tree.
 """
 
 import json
@@ -37,12 +37,13 @@ MARK = 16
 
 @dataclass(frozen=True)
 class RowShards:
-    """A process among those that share a run.
+    """One of the processes that share a run.
 
     Attributes:
         rank: Number of this process, from 0.
         ranks: Number of processes.
-        launcher: Process that started this one; when it ends, this process ends, too. None if this does not matter.
+        launcher: Id of the process that started this process; when the launcher ends, this process ends, too. None if
+            this process does not depend on a launcher.
     """
 
     rank: int = 0
@@ -76,10 +77,12 @@ class RowShards:
 
         Raises:
             ProcessError: A process ended.
-            DivergedError: The weights of a process differ from those of this one.
+            DivergedError: The processes have different weights.
         """
         if self.launcher is not None and os.getppid() != self.launcher:
-            raise ProcessError("what started the processes of this run has ended, and so do they")
+            raise ProcessError(
+                "the program that started the processes of this run has ended, so these processes end, too"
+            )
         if self.ranks == 1 or blocks == 1:
             total = scratch.take("total", weights.shape, weights)
             _add_up(total, 0, blocks, gradient_of, scratch)
@@ -112,8 +115,8 @@ class RowShards:
         marks = received[:, :MARK]
         if bool((marks != marks[0]).any()):
             raise DivergedError(
-                f"the {self.ranks} processes of this run have different weights, so they do not compute the same: they "
-                "need processors, devices and software of one kind; the next start begins anew"
+                f"the {self.ranks} processes of this run have different weights, so their results differ: all "
+                "processes need the same kind of processor, device and software; the next start begins anew"
             )
         known = {
             node: each[MARK:].view(weights.dtype).view(shape)[place]
@@ -149,14 +152,14 @@ class RowShards:
 
 
 class _Shared:
-    """The board of a process, with the largest size needed so far."""
+    """The board of a process; its size is the largest size needed so far."""
 
     def __init__(self) -> None:
         self._board: Board | None = None
         self._tried = 0
 
     def with_room(self, size: int, shards: RowShards) -> Board | None:
-        """Return a board with ``size`` bytes for every process, or None.
+        """Return a board with ``size`` bytes for every process, or None if there cannot be one.
 
         Each size is tried only once.
         """
@@ -222,7 +225,7 @@ class SharedCheckpoint(Checkpoint):
 
     Args:
         own: Checkpoint that only the first process uses.
-        shards: The place of this process among those of the run.
+        shards: The place of this process among the processes of the run.
     """
 
     def __init__(self, own: Checkpoint, shards: RowShards) -> None:
@@ -286,7 +289,7 @@ def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tens
 
 
 def _joined(node: Node, known: dict[Node, Tensor], scratch: Scratch) -> Tensor:
-    """Return the sum of a node's blocks, from known sums, which stay unchanged because others may read them."""
+    """Return the sum of a node's blocks. Known sums stay unchanged, because other processes may read them."""
     if node in known:
         return known[node]
     first, end = node
@@ -302,5 +305,5 @@ def _companions(shards: RowShards) -> Iterator[None]:
     except RuntimeError as error:
         raise ProcessError(
             f"another of the {shards.ranks} processes of this run ended or cannot be reached; "
-            "started again, the run goes on from its last checkpoint"
+            "to continue from the last checkpoint, start the run again"
         ) from error

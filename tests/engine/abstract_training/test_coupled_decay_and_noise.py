@@ -128,10 +128,10 @@ def test_coupled_decay_trains_as_pytorchs_sgd() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"momentum": 0.0}, "needs momentum and weight_decay"),
-        ({"weight_decay": 0.0}, "needs momentum and weight_decay"),
-        ({"nesterov": True}, "do not look ahead, got decay 0.0 and nesterov True"),
-        ({"decay": 0.1}, "step sizes that stay"),
+        ({"momentum": 0.0}, "needs both momentum and weight_decay"),
+        ({"weight_decay": 0.0}, "needs both momentum and weight_decay"),
+        ({"nesterov": True}, "without Nesterov momentum, got decay 0.0 and nesterov True"),
+        ({"decay": 0.1}, "constant step sizes"),
     ],
 )
 def test_what_the_threshold_does_not_cover_is_refused(changes: dict, said: str) -> None:

@@ -197,8 +197,8 @@ def test_what_makes_no_sense_is_refused() -> None:
         with pytest.raises(ParameterError, match="relabelled must be at least 1"):
             Poisoning(1, 0.1, **wrong)
     for descent, poisoning, said in (
-        (Descent(loss="squared"), Poisoning(relabelled=1), "say by shift, above 0, how far they move"),
-        (Descent(loss="squared"), Poisoning(relabelled=1, shift=0.1, to=1), "name no class"),
+        (Descent(loss="squared"), Poisoning(relabelled=1), "limit them by a shift above 0"),
+        (Descent(loss="squared"), Poisoning(relabelled=1, shift=0.1, to=1), "give no class"),
         (DESCENT, Poisoning(relabelled=1, shift=0.1), "shift must be 0 with the loss binary-cross-entropy"),
         (DESCENT, Poisoning(relabelled=1, to=2), "to must be one of 2 classes, counted from 0, got 2"),
     ):

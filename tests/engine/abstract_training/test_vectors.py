@@ -402,7 +402,7 @@ def test_logits_that_may_overflow_are_an_error_although_their_derivatives_are_bo
         ({"divisor": 3}, "divisor must be given"),
         ({"everyone": THREE}, "everyone must be given"),
         ({"batches": [Batch(THREE.rows, THREE.labels[:2])]}, "as many labels"),
-        ({"batches": [Batch(THREE.rows, THREE.labels, torch.ones(2).bool())]}, "public must hold"),
+        ({"batches": [Batch(THREE.rows, THREE.labels, torch.ones(2).bool())]}, "public must have"),
         ({"descent": Descent(loss="cross-entropy")}, "at least 2 logits"),
     ],
 )

@@ -37,7 +37,7 @@ def test_any_stream_of_edits_leaves_what_a_set_would_hold() -> None:
         ([9], [], "record 9 cannot be deleted: it is not there"),
         ([-1], [], "record -1 cannot be deleted: it is not there"),
         ([1, 1], [], r"must be different, got \[1, 1\]"),
-        ([1], [4], r"ascend from at least 6, above all that were used before.*got \[4\]"),
+        ([1], [4], r"ascend and be at least 6, because smaller ids are never used again.*got \[4\]"),
         ([1], [7, 7], r"got \[7, 7\]"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Abstract gradient training: it runs descent and bounds the parameters of all neighbouring data sets by a box."""
+"""Abstract gradient training: descent, and boxes that contain the parameters learned from any neighbouring data set."""

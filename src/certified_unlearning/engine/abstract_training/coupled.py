@@ -1,12 +1,12 @@
-"""Boxes for momentum with weight decay inside the velocity, as in PyTorch's SGD, in the cases where they are sound.
+"""Boxes for momentum with weight decay inside the velocity, as in PyTorch's SGD, if such boxes are sound.
 
-Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. If a direction ``d`` increases once by 1,
-the parameters change by ``-alpha (r^n - s^n) / (r - s)`` after ``n`` more updates. Here, ``r`` and ``s`` are the roots
-of ``z^2 - (1 + mu - alpha lambda) z + mu = 0``. If ``alpha lambda <= (1 - sqrt(mu))^2``, both roots are real and
-positive, so all these changes have the same sign. If not, the changes oscillate. A change of the parameters themselves
-also changes all later parameters with one sign. So the smallest directions lead to the largest parameters, and training
-with the extreme directions gives the ends of the box. The velocity at an end of the box does not bound other
-velocities, because it depends on the parameters at that end.
+Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. If the direction ``d`` of one update
+increases by 1, the parameters change by ``-alpha (r^n - s^n) / (r - s)`` after ``n`` more updates. Here, ``r`` and
+``s`` are the roots of ``z^2 - (1 + mu - alpha lambda) z + mu = 0``. If ``alpha lambda <= (1 - sqrt(mu))^2``, both roots
+are real and positive, so all these changes have the same sign. Otherwise, the changes oscillate. If the parameters
+themselves change, all later parameters also change with one sign. So the smallest directions lead to the largest
+parameters, and training with the extreme directions gives the ends of the box. The velocity at an end of the box does
+not bound other velocities, because it depends on the parameters at that end.
 
 This analysis is our own; the paper has neither momentum nor weight decay.
 """
@@ -42,9 +42,9 @@ def followed(
 ) -> tuple[Box, tuple[Velocities, ...]]:
     """Return the box and the velocities after an update.
 
-    In an update, the rounding error of training is a few units in the last place of the terms, for a neighbour as well
-    as for the ends. This error acts like a change of the direction or of a parameter, so bounds are moved outward by
-    it.
+    In every update, training on a neighbour has a rounding error of a few units in the last place of the terms, and so
+    has the computation of the ends. Such an error acts like a change of the direction or of a parameter, so bounds are
+    moved outward by a bound on these errors.
 
     Args:
         descent: Rule by which parameters follow gradients, with weight decay inside the velocity.

@@ -1,7 +1,7 @@
 """Descent on a network's parameters, for many runs at once. The boxes of `training` contain this trainer's results.
 
-Runs may differ in their starting parameters, in which records of a batch are present, and in added records. A missing
-record leaves its place in the batch empty.
+Runs may differ in their starting parameters, in the records that are missing from a batch, and in added records. A
+missing record leaves its place in the batch empty.
 """
 
 import math
@@ -44,9 +44,9 @@ class Descent:
             parameters by ``1 - alpha_n lambda``. With ``couples_decay``, it is part of the velocity.
         momentum: ``mu``, the momentum.
         nesterov: Whether the step uses Nesterov momentum, as in PyTorch.
-        couples_decay: Whether weight decay is part of the velocity, as in PyTorch's SGD with momentum. If so, boxes are
-            sound only with ``alpha lambda <= (1 - sqrt(mu))^2``, constant step sizes and without Nesterov momentum
-            (`coupled`).
+        couples_decay: Whether weight decay is part of the velocity, as in PyTorch's SGD with momentum. Boxes are then
+            sound only if ``alpha lambda <= (1 - sqrt(mu))^2``, step sizes are constant, and there is no Nesterov
+            momentum (`coupled`).
 
     Raises:
         ParameterError: No box would be sound.
@@ -80,20 +80,18 @@ class Descent:
             self._require_one_sign()
         if self.step_size * self.weight_decay > 1:
             raise ParameterError(
-                f"step_size x weight_decay must be at most 1, or bounds change places, got {self.step_size!r} x "
-                f"{self.weight_decay!r}"
+                "step_size x weight_decay must be at most 1, because otherwise lower and upper bounds would swap, got "
+                f"{self.step_size!r} x {self.weight_decay!r}"
             )
 
     def _require_one_sign(self) -> None:
-        """Raise `ParameterError` if coupled decay lets one direction move later parameters with both signs."""
+        """Raise `ParameterError` unless, with coupled decay, a direction changes all later parameters with one sign."""
         if not self.momentum or not self.weight_decay:
-            raise ParameterError(
-                "couples_decay needs momentum and weight_decay, and is the same as decoupled decay without one of them"
-            )
+            raise ParameterError("couples_decay needs both momentum and weight_decay; otherwise, it changes nothing")
         if self.nesterov or self.decay:
             raise ParameterError(
-                "weight decay inside the velocity has a box only for step sizes that stay (decay 0) and steps that do "
-                f"not look ahead, got decay {self.decay!r} and nesterov {self.nesterov!r}"
+                "weight decay inside the velocity has a box only for constant step sizes (decay 0) and without "
+                f"Nesterov momentum, got decay {self.decay!r} and nesterov {self.nesterov!r}"
             )
         # Fractions avoid rounding: 1 + mu - alpha lambda >= 2 sqrt(mu) is tested after squaring both sides.
         alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
@@ -102,8 +100,8 @@ class Descent:
             most = (1 - math.sqrt(self.momentum)) ** 2
             raise ParameterError(
                 f"weight decay inside the velocity has no box unless step_size x weight_decay is at most (1 - "
-                f"sqrt(momentum))^2 = {most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: parameters would "
-                "answer a gradient with changing signs; decouple it"
+                f"sqrt(momentum))^2 = {most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: otherwise, one "
+                "gradient would both increase and decrease later parameters; use decoupled weight decay"
             )
 
     def rate(self, update: int) -> float:
@@ -148,7 +146,7 @@ def directions(
         parameters: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
         labels: Labels, shape ``(records,)`` or ``(runs, records)``.
-        present: Which places of the batch are filled, shape ``(runs or 1, records)``; None if all are.
+        present: Mask of the filled places of the batch, shape ``(runs or 1, records)``; None if all places are filled.
         divisor: Divisor of the sums; None for the number of present records.
         at_once: Number of records to process together; None for all.
     """

@@ -1,7 +1,8 @@
 """Sums and extremes of single records' gradients over a batch, entry by entry, without storing all gradients.
 
-The sum of the ``m - s`` largest of ``m`` numbers is the sum of all minus the sum of the ``s`` smallest. So a batch is
-read in pieces. Only sums, and the few smallest upper bounds and largest lower bounds of each entry, are kept.
+The sum of the ``m - s`` largest of ``m`` numbers is the sum of all ``m`` numbers minus the sum of the ``s`` smallest.
+So a batch can be read in pieces: only sums, and the few smallest upper bounds and largest lower bounds of each entry,
+are kept.
 """
 
 from collections.abc import Sequence
@@ -103,7 +104,7 @@ def extremes(
         clipping: How each record's gradient is clipped.
         bound: Bound of clipping, shape ``(runs,)``; infinite for no clipping.
         bounding: Method that bounds products.
-        public: Which records cannot be removed, shape ``(records,)``; None if all can.
+        public: Mask of the records that cannot be removed, shape ``(records,)``; None if all can be removed.
     """
     limit = largest_entry(network, clipping, bound, bounding)
     if clipping == "l2":
@@ -234,7 +235,7 @@ def in_a_row(values: Interval) -> Interval:
 
 
 def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:
-    """Return whether the products of single numbers have to be computed exactly; those of points always are."""
+    """Return whether products of single numbers are bounded exactly; products of points always are."""
     return bounding.outer == "exact" or (factors.derivatives.is_point and factors.columns.is_point)
 
 

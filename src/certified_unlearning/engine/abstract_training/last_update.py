@@ -11,8 +11,8 @@ distances of the records' gradients from their lines. It does not add up the rec
 box.
 
 The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
-(`direction_bounds`). This is correct if the largest direction of any neighbour has the same numbers of removals and
-additions at all parameters. That requires one divisor for all neighbours.
+(`direction_bounds`). This is correct if the largest direction of any neighbour needs the same numbers of removals and
+additions for every parameter. Therefore, all neighbours must have the same divisor.
 """
 
 import math
@@ -65,11 +65,11 @@ def last_update(
 
     Returns:
         The bounds, or None if there are none. They exist only if the last layer is dense, has one or two logits and
-        follows hidden units of a ReLU, and if the loss is one for two classes. There must be no momentum. Gradients
-        must be clamped; or no records are added, and gradients are not clipped. All records must be private, and there
-        must be more records than any budget. All neighbours must have one divisor. Bounds must be ``updated`` and
-        rounded outward. The number of slopes must not be too large, and the number of records must not be too large for
-        the type of numbers. All numbers must be finite.
+        follows hidden units of a ReLU, and if the loss has two classes. There must be no momentum. Either gradients
+        must be clamped, or there must be neither additions nor clipping. All records must be private, and there must be
+        more records than any budget. All neighbours must have the same divisor. Bounds must be ``updated`` and rounded
+        outward. The number of slopes must not be too large, and the number of records must not be too large for the
+        type of numbers. All numbers must be finite.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
@@ -163,7 +163,7 @@ def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Inter
 
 
 class _Side:
-    """Lines above all gradients of a batch, or above all negated gradients, summed over records."""
+    """Sum over the records of a batch of lines above their gradients, or of lines above their negated gradients."""
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)
@@ -246,7 +246,7 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
         argument: Interval of ``E``; its shape broadcasts with that of ``height``.
         height: Factor of the logistic function, at least 0.
         limit: Upper limit of the function; may be infinite.
-        is_above: Which lines are above the function; the others are below. Its shape broadcasts with that of
+        is_above: Mask of the lines above the function; all other lines are below. Its shape broadcasts with that of
             ``height``.
 
     Returns:

@@ -5,9 +5,9 @@ removed record leaves its place empty, and no other record moves to that place. 
 A direction is the mean over the present records, or their sum divided by a fixed number.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1.
-The algorithm covers removals, and additions together with removals, with means over the present records. (The paper's
-proof uses a fixed divisor, for which the paper's formulas are unsound.) The bounds for the other kinds of neighbours
-are our own. Each bound is the largest value that any neighbour attains.
+The algorithm covers two kinds of neighbours, for means over the present records: by removals, and by both additions and
+removals. (The paper's proof uses a fixed divisor, for which the paper's formulas are unsound.) The bounds for all other
+kinds of neighbours are our own. Each bound is the largest value that any neighbour attains.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ class Neighbourhood:
             removals``: at most k records of each batch are added or removed in total.
         normaliser: Divisor. ``present``: directions are means over the present records; ``fixed``: the divisor is a
             fixed number.
-        order_free: Whether a batch may contain any of the records, in any order and without repetition. If so, at least
-            ``batch - k`` of them are original records, and the number of updates is unchanged. The bounds are very
-            loose in this case.
+        order_free: Whether a batch may contain any of the records, in any order and without repetition. At least
+            ``batch - k`` records of a neighbour's batch are then original records, and the number of updates is
+            unchanged. The bounds are very loose in this case.
     """
 
     changes: Changes = "removals"
@@ -53,7 +53,9 @@ class Neighbourhood:
         if self.order_free and (
             self.normaliser != "present" or self.changes not in ("removals", "additions and removals")
         ):
-            raise ParameterError("order_free goes with means over present records and changes by removals or both")
+            raise ParameterError(
+                "order_free needs means over the present records, and changes by removals or by additions and removals"
+            )
 
     @property
     def adds(self) -> bool:
@@ -61,7 +63,7 @@ class Neighbourhood:
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
-        """Return the number of extremes of ``records`` that are needed for batches of ``batch`` records."""
+        """Return the number of extremes of ``records`` gradients that bounds for batches of ``batch`` records need."""
         return min(records, records - batch + k if self.order_free else k)
 
     def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:
@@ -77,13 +79,13 @@ class Neighbourhood:
             raise ParameterError(f"{self.changes} need clipping: nothing else bounds the gradient of an unknown record")
         if self.changes == "removals" and k >= batch and k and removable == batch:
             raise AssumptionError(
-                f"k = {k} removals would empty a batch of {batch}, whose mean does not exist then: k must be below the "
+                f"k = {k} removals would empty a batch of {batch}, and an empty batch has no mean: k must be below the "
                 "number of records of every batch"
             )
 
 
 class _Choice(NamedTuple):
-    """Numbers of removals and additions in every run, the resulting number of records, and the runs that allow them."""
+    """Numbers of removals and additions in every run, the divisor, and the runs that allow these numbers."""
 
     removed: Tensor
     added: Tensor
@@ -246,7 +248,7 @@ def _over_fixed(
     divisor: int,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of sums with a fixed divisor. Only removals of negative gradients increase such a sum."""
+    """Return upper bounds of sums with a fixed divisor. Only removals of negative gradients increase the sum."""
     shape = (-1, *(1,) * (total.ndim - 1))
     result = total
     if neighbourhood.changes != "additions or removals":

@@ -1,8 +1,8 @@
-"""Neighbours by poisoning: in every batch, some records have moved inputs or changed labels; none is added or removed.
+"""Neighbours by poisoning: in every batch, some records have moved inputs or changed labels; all records stay.
 
 Each record has two boxes of gradients: a clean box, and a poisoned box. The largest direction uses the clean bounds of
-all records except the few whose bounds increase most by poisoning. One record may have both changes. So it would be
-wrong to add the effects of moved inputs and of changed labels, computed from separate boxes.
+all records except the few whose bounds increase most by poisoning. One record may have both a moved input and a changed
+label. So it would be wrong to compute the effects of the two changes from separate boxes and to add them.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,8 @@ class Poisoning:
         together: Whether the records with moved inputs and those with changed labels are the same; otherwise they may
             differ.
         to: The only class that a label can change to; None for any class.
-        shift: Largest change of a label of the squared loss. It must be above 0 with that loss, and 0 with all others.
+        shift: Largest change of a label of the squared loss. It must be above 0 with the squared loss, and 0 with all
+            other losses.
     """
 
     moved: int = 0
@@ -59,7 +60,8 @@ class Poisoning:
             require_count(least=0, to=self.to)
         if not self.relabelled and (self.to is not None or self.shift):
             raise ParameterError(
-                f"to and shift say how labels change: relabelled must be at least 1 with them, got {self.relabelled}"
+                f"relabelled must be at least 1 if to or shift is given, because they limit changes of labels, got "
+                f"{self.relabelled}"
             )
 
     @property

@@ -1,4 +1,4 @@
-"""Abstract gradient training: after every update, it bounds the parameters of all neighbours by a box.
+"""Abstract gradient training: after every update, a box contains the parameters learned from any neighbour.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1
 and Theorem 4.2, without noise. The box contains the results of the trainer of `descent` on every neighbouring data set,
@@ -43,7 +43,8 @@ class Batch:
     Attributes:
         rows: Inputs, shape ``(records, ...)``, in the form that the first layer accepts.
         labels: Labels, shape ``(records,)``.
-        public: Which records can be neither removed nor added, shape ``(records,)``; None for none.
+        public: Mask of the records that can be neither removed nor added, shape ``(records,)``; None if there is no
+            such record.
     """
 
     rows: Tensor
@@ -117,13 +118,15 @@ def train(
     bounding.rounding.require_precision(start[0].dtype)
     require_counts("k", k, least=0)
     if start[0].shape[0] not in (1, len(k)):
-        raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
+        raise ParameterError(f"start must have 1 run, or one run for each of {len(k)} budgets, got {start[0].shape[0]}")
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
-        raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
+        raise ParameterError(f"divisor must be given if the normaliser is fixed, and only then, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
-        raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
+        raise ParameterError("everyone must be given if order_free is True, and only then")
     if poisoning is not None and (any(k) or divisor is not None or everyone is not None):
-        raise ParameterError("poisoning has budgets of its own: k must be 0, in batches of present records")
+        raise ParameterError(
+            "poisoning has its own budgets: k must be 0, and neither divisor nor everyone may be given"
+        )
     if divisor is not None:
         require_count(least=1, divisor=divisor)
     budgets = torch.tensor(list(k), device=start[0].device)
@@ -177,7 +180,7 @@ def _directions(
     divisor: int | None,
     size: int,
 ) -> Box:
-    """Return bounds of the directions of a batch, or of all batches of that size if any order is possible."""
+    """Return bounds of the directions of a batch, or of all batches of ``size`` records if any order is possible."""
     bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
@@ -218,8 +221,8 @@ def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Par
     """Return the noise of an update.
 
     Raises:
-        ParameterError: There is no noise for this update, or its shapes or its number differ from those of the
-            parameters.
+        ParameterError: There is no noise for this update, or the noise does not have the parameters' shapes, or runs
+            have separate noise.
         DataError: The noise is not finite.
     """
     found = next(drawn, None)
@@ -227,7 +230,7 @@ def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Par
         raise ParameterError(f"noise must hold one entry for each update, got {update}")
     checked = network.checked(found)
     if len(checked[0]) != 1:
-        raise ParameterError(f"noise must be the same for all runs, got that of {len(checked[0])}")
+        raise ParameterError(f"noise must be the same for all runs, got separate noise for {len(checked[0])} runs")
     if not all(bool(torch.isfinite(each).all()) for each in checked):
         raise DataError(f"the noise of update {update} is not finite")
     return checked
@@ -282,7 +285,7 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
             f"a batch must have at least one record and as many labels, got {records} and {tuple(batch.labels.shape)}"
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
-        raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
+        raise ParameterError(f"public must have one boolean value for each of the {records} records of a batch")
     # A sum is a quick check: it is finite if all terms are finite and not huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")

@@ -1,8 +1,8 @@
 """Compiled gradients of logistic regression: float32 rows are summed in float64 without being copied.
 
 NumPy would first make a float64 copy of each block of rows. Every float32 number is also a float64 number, so the
-bounds of `accounting.residual.rounding` hold. They allow any order of sums in a score, and assume the blocks in which
-rows are added here.
+bounds of `accounting.residual.rounding` hold. These bounds allow any order of sums in a score, and assume that rows are
+added in the blocks used here.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from certified_unlearning import compiled
 
 SOURCE = Path(__file__).with_name("gradient.cpp")
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries that are read in a few tenths of a second. A signal may have to wait that long."""
+"""Number of entries that one call reads, in a few tenths of a second. A signal may have to wait that long."""
 
 
 def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:

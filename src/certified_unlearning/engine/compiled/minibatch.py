@@ -25,7 +25,7 @@ SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
 """Number of entries of a batch above which PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries that are read in a few tenths of a second."""
+"""Number of entries that one call reads, in a few tenths of a second."""
 FEW_THREADS = 2
 """With this many threads, PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
 
@@ -51,7 +51,7 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
 
 
 def normal_numbers(key: int, steps: range, features: int) -> Array:
-    """Return the noise of some steps, shape ``(steps, features)``, with the numbers that `randomness` gives.
+    """Return the noise of some steps, shape ``(steps, features)``; the numbers are those of `randomness`.
 
     If a number needs more bits, which happens once in a million, `randomness` itself computes its block.
 

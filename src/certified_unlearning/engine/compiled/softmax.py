@@ -2,9 +2,9 @@
 
 This is the counterpart of `gradient` for more than two classes. Scores and sums are computed for as many classes at
 once as registers can hold, so any number of classes is possible. Every float32 number is also a float64 number, so the
-bounds of `accounting.residual.rounding` hold. These bounds allow any order of sums in a score. They count an
-exponential, a sum and a quotient for a probability, after the largest score was subtracted. And they assume the blocks
-in which rows are added here.
+bounds of `accounting.residual.rounding` hold. These bounds allow any order of sums in a score, and assume that rows are
+added in the blocks used here. For a probability, they count the rounding errors of an exponential, a sum and a
+quotient, after the largest score was subtracted.
 """
 
 import ctypes

@@ -1,6 +1,6 @@
 """The ids of the present records.
 
-The time of edits and look-ups does not grow with the number of records.
+The time that an edit or a look-up takes does not grow with the number of records.
 """
 
 import torch
@@ -23,7 +23,7 @@ class Alive:
 
         Args:
             ids: Ids, shape ``(n,)``, whole numbers of at least 0, all different. They are copied.
-            next_id: Number below which all ids count as used, whether or not they are present.
+            next_id: Number below which all ids count as used, even if no record has them.
 
         Raises:
             ParameterError: An id is negative or a duplicate.
@@ -46,7 +46,7 @@ class Alive:
         return self._ids[: self._count]
 
     def positions(self, ids: Tensor) -> Tensor:
-        """Return the positions of ids in `ids`, -1 for an absent one."""
+        """Return the positions of these ids in `ids`; -1 for an absent id."""
         known = (ids >= 0) & (ids < self.next_id)
         return torch.where(known, self._positions[ids.where(known, 0)], _ABSENT)
 
@@ -67,8 +67,8 @@ class Alive:
             raise ParameterError(f"the records of one request must be different, got {removed.tolist()}")
         if bool((inserted.diff(prepend=inserted.new_tensor([self.next_id - 1])) <= 0).any()):
             raise ParameterError(
-                f"ids of inserted records must ascend from at least {self.next_id}, above all that were used before: "
-                f"an id is never used again; got {inserted.tolist()}"
+                f"ids of inserted records must ascend and be at least {self.next_id}, because smaller ids are never "
+                f"used again; got {inserted.tolist()}"
             )
         self._remove(removed, holes)
         self._add(inserted)
@@ -96,7 +96,7 @@ class Alive:
 def _at_least(numbers: Tensor, size: int) -> Tensor:
     """Return the numbers in a tensor of length at least ``size``.
 
-    Lengths double, so that each of many insertions costs little.
+    If there is no room, the length at least doubles, so that copying takes little time per insertion.
     """
     if size <= len(numbers):
         return numbers

@@ -77,12 +77,12 @@ class BatchChanges:
 def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Tensor, draws: Draws) -> BatchChanges:
     """Turn uniform subsets of the records before an edit into uniform subsets of those after it.
 
-    Removed and inserted records are paired: an inserted record replaces its partner in every batch. Of the unpaired
-    records, a removed one is replaced by a uniform record outside the batch. An inserted one joins as often as a
-    uniform subset contains it, and a member chosen uniformly makes room for it. One deletion is a uniform replacement
-    (Algorithm 10), and one insertion has probability ``m / (n + 1)``. Larger edits follow Algorithm 24 (Claims 5, 6, 9
-    and 10). There, the replaced members must come from the batch after pairing, and the replacements must not be kept
-    members.
+    Removed and inserted records are paired: an inserted record replaces its partner in every batch. An unpaired removed
+    record is replaced by a uniform record outside the batch. An unpaired inserted record joins a batch with the
+    probability that a uniform subset contains it, and replaces a uniform member. For one deletion, this is a uniform
+    replacement (Algorithm 10); for one insertion into ``n`` records, the probability is ``m / (n + 1)``. Larger edits
+    follow Algorithm 24 (Claims 5, 6, 9 and 10). In that algorithm, the replaced members must be members of the batch
+    after pairing, and no replacement may already be a member that stays.
 
     Args:
         batches: Batches before the edit, shape ``(trials, T, m)``; the members of a batch are all different.
@@ -129,15 +129,15 @@ def _paired(batches: Tensor, removed: Tensor, inserted: Tensor) -> Tensor:
 
 
 def _among(batches: Tensor, ids: Tensor) -> Tensor:
-    """Return which members are among the given ids."""
+    """Return whether each member is among the given ids."""
     return batches == ids if len(ids) == 1 else torch.isin(batches, ids)
 
 
 def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
-    """Return which newcomers are in a uniform subset of ``m`` of ``n`` records, shape ``(trials, T, newcomers)``.
+    """Return whether each newcomer is in a uniform subset of ``m`` of ``n`` records, shape ``(trials, T, newcomers)``.
 
-    Newcomers are drawn in order: if ``j`` of the first ``i`` records are in the subset, the next one joins
-    with probability ``(m - j)/(n - i)``.
+    Newcomers are drawn in order: if ``j`` of the first ``i`` newcomers are in the subset, the next newcomer joins with
+    probability ``(m - j)/(n - i)``.
     """
     *of_batches, m = shape
     joins = torch.zeros(*of_batches, newcomers, dtype=torch.bool, device=draws.device)
@@ -178,7 +178,7 @@ def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) 
 
     The last of these slots is filled first.
 
-    So a batch that still needs ``u`` members has its other members in the slots from ``u`` on. Among ``n`` positions,
+    So if a batch still needs ``u`` members, its other members are in the slots from ``u`` on. Among ``n`` positions,
     some of which are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions below it.
     """
     m = batches.shape[1]

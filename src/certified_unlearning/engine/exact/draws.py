@@ -1,13 +1,13 @@
 """Fresh randomness for one run of learning or one edit.
 
-Exact unlearning is a statement about the distribution of a state, so a seed from which more can be computed must not be
-kept. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get their seed from an
-address (`Draws.at`), so that a run can be repeated.
+Exact unlearning is a statement about the distribution of a state, so a seed, from which more than the state can be
+computed, must not be kept. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get
+their seed from an address (`Draws.at`), so that a run can be repeated.
 
 On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So other numbers cannot be
-predicted from those that a state stores. (The seed of PyTorch's own CPU generator has 32 bits, few enough to try all.)
-On a GPU, the bits come from PyTorch's Philox generator, with a key of 64 bits. Numbers in [0, 1) have 53 random bits,
-and statements about distributions hold up to that resolution.
+predicted from those that a state stores. (The seed of PyTorch's own CPU generator has only 32 bits, so all seeds can be
+tried.) On a GPU, the bits come from PyTorch's Philox generator, with a key of 64 bits. Numbers in [0, 1) have 53 random
+bits, and statements about distributions hold up to that resolution.
 """
 
 import math
@@ -32,7 +32,7 @@ class Draws:
         """Start the stream with a seed.
 
         Args:
-            seed: Seed, of which the lowest 128 bits are used, or 64 on a GPU.
+            seed: Seed; on a CPU, its lowest 128 bits are used, and on a GPU, its lowest 64 bits.
             device: Device of the tensors.
         """
         self._device = torch.device(device)

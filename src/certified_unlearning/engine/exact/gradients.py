@@ -15,8 +15,8 @@ from certified_unlearning.errors import ParameterError
 Loss = Literal["logistic", "softmax", "squared", "hinge"]
 
 NUMBERS_AT_ONCE = 1 << 19
-"""Number of row entries that are gathered together. Trials are processed in blocks, because allocating pieces of 32 MiB
-or more takes twice as long as filling them.
+"""Number of row entries that are gathered together. Trials are processed in blocks, because allocating 32 MiB of memory
+or more takes twice as long as filling it.
 """
 
 
@@ -47,7 +47,8 @@ class LinearRecords:
 
     A record's gradient is its row times a number, or times one number per class.
 
-    Softmax has ``d = features x classes`` parameters, and the classes of one feature are next to each other.
+    With softmax, there are ``d = features x classes`` parameters, and the parameters of one feature are next to each
+    other.
     """
 
     def __init__(

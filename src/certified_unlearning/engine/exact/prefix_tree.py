@@ -1,4 +1,4 @@
-"""Noisy sums over prefixes of ordered records, and edits after which the sums are distributed as in a fresh run.
+"""Noisy sums over prefixes of ordered records; after an edit, the sums have the same distribution as in a fresh run.
 
 Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree. The nodes that a
 prefix sum can read are the left children of the dissertation's binary tree. Exactly one of these nodes is completed at
@@ -79,7 +79,7 @@ class PrefixTree:
     Attributes:
         method: The learner.
         sigmas: Standard deviation of a node's noise for each height, shape ``(heights,)``. It never changes.
-        size: Present number of records, ``n``.
+        size: Current number of records, ``n``.
         order: Record at each position, shape ``(trials, capacity + 1)``, int64.
         increments: Increment of each position, shape ``(trials, capacity + 1, d)``.
         sums: Sum of each node without noise, shape ``(trials, capacity + 1, d)``.
@@ -217,7 +217,7 @@ class PrefixTree:
     def _replace(
         self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
     ) -> None:
-        """Replace records by others, and test the nodes that include them, upwards, until one is rejected.
+        """Replace records, and test the nodes that contain the new records, upwards, until a node is rejected.
 
         If node ``t`` is rejected, its value is reflected, and model ``t + 1`` is computed from it. The trial must then
         be relearned from ``t + 1`` on, and this position is written into ``restarts``.
@@ -240,7 +240,7 @@ class PrefixTree:
             nodes = nodes + lowest_bit(nodes)
 
     def _test(self, rows: Tensor, nodes: Tensor, draws: Draws) -> Tensor:
-        """Update nodes to the sums of their children and increments, and return which nodes kept their noisy values."""
+        """Update nodes to the sums of their children and increments; return whether each node kept its noisy value."""
         old, new = self.sums[rows, nodes], self._sums_below(rows, nodes)
         sigmas = self.sigmas[heights(nodes)]
         values, accepted = reflection_step(self.noisy[rows, nodes], old, new, sigmas, draws.uniform(len(rows)))
@@ -326,7 +326,7 @@ class PrefixTree:
         if not 1 <= size < 2 ** len(self.sigmas):
             raise ParameterError(
                 f"noise for {len(self.sigmas)} heights suffices for 1 to {2 ** len(self.sigmas) - 1} records, got "
-                f"{size}: plan for the most records that there will ever be, and learn again"
+                f"{size}: plan for the largest number of records that will ever be present, and learn again"
             )
 
     def _nothing_done(self) -> TreeWork:

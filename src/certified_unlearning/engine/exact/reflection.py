@@ -1,7 +1,7 @@
 """The maximal coupling of two Gaussians with the same covariance: a value is kept, or reflected through the midpoint.
 
 Source: Ullah (2024), Lemmas 26 and 27. Section 1.2.4 prints a translation instead of the reflection. Algorithms 13 and
-27 print the inverse of the ratio. With either of these, the result does not have the new distribution.
+27 print the inverse of the ratio. With either of these formulas, the result does not have the new distribution.
 """
 
 import torch
@@ -41,8 +41,8 @@ def reflection_step(
         values: Values, shape ``(..., d)``.
         old_means: Means of the old distributions, shape ``(..., d)``.
         new_means: Means of the new distributions, shape ``(..., d)``.
-        sigma: Standard deviation per coordinate: one number, or shape ``(...)``. If it is 0, a value is kept if the
-            means are equal, and becomes the new mean otherwise.
+        sigma: Standard deviation per coordinate: one number, or shape ``(...)``. If the standard deviation is 0, a
+            value is kept if the means are equal, and otherwise becomes the new mean.
         uniforms: Fresh numbers, uniform on [0, 1) and used for nothing else, shape ``(...)``.
 
     Returns:

@@ -38,7 +38,7 @@ def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD
 def scale_bounds(
     longest: Tensor, shortest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
 ) -> Interval:
-    """Return bounds of ``min(1, bound / |g|)``, including 0 if training may use 0 instead (`norm_factor`).
+    """Return bounds of ``min(1, bound / |g|)``; the lower bound is 0 if training may use the factor 0 (`norm_factor`).
 
     Args:
         longest: Upper bounds of the norms of ``g``, except for rounding.
@@ -125,6 +125,6 @@ def norms(values: Tensor) -> Tensor:
 
 
 def _is_short(columns: Sequence[Tensor]) -> Tensor:
-    """Return which records have no layer input too large for `norm_factor`, shape ``(runs or 1, records)``."""
+    """Return whether each record's layer inputs are small enough for `norm_factor`, shape ``(runs or 1, records)``."""
     largest = functools.reduce(torch.maximum, [each.abs().flatten(2).amax(dim=-1) for each in columns])
     return largest.square() <= 1 / torch.finfo(largest.dtype).tiny

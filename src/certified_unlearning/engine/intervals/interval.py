@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
     @property
     def is_point(self) -> bool:
-        """Whether both ends are the same tensor object; two tensors with equal numbers do not count."""
+        """Whether both ends are the same tensor object; this is False for two tensors with equal numbers."""
         return self.lower is self.upper
 
     @property
@@ -56,7 +56,7 @@ class Interval(NamedTuple):
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
     def ordered(self) -> "Interval":
-        """Return the interval with its ends in order, because rounding may swap the two ends of a point."""
+        """Return the interval with its ends in order; rounding may have swapped the two ends of a point."""
         return Interval(torch.minimum(*self), torch.maximum(*self))
 
     def checked(self, what: str) -> Self:

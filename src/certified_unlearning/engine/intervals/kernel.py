@@ -1,7 +1,7 @@
 """The compiled kernel that computes bounds (`certified_unlearning.compiled`).
 
-It supports float64 on a CPU. Its results differ from PyTorch's only in the order of sums, and the bounds allow for any
-order.
+It supports float64 on a CPU. Its results differ from PyTorch's only in the order of sums, and the bounds are valid for
+any order.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ MOST_TURNED = 256
 cache.
 """
 MOST_COLUMNS = 2
-"""Largest number of columns for the kernel. For more, PyTorch is used, which reads each row once for all columns."""
+"""Largest number of columns for the kernel. With more columns, PyTorch is used, because it reads each row only once."""
 
 
 class Summed(NamedTuple):
@@ -71,7 +71,7 @@ def takes(derivatives: Interval, columns: Interval) -> bool:
 
 
 def turns(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether to swap derivatives and columns; the kernel processes several columns at once."""
+    """Return whether swapping derivatives and columns saves time; the kernel processes several columns at once."""
     outputs, inputs = derivatives.lower.shape[-1], columns.lower.shape[-1]
     if not columns.is_point or inputs > MOST_TURNED:
         return inputs == 1 < outputs

@@ -3,14 +3,14 @@
 A box bounds how far changed records can move each weight, but ignores that the same records move all weights at once. A
 step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of
 all steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
-before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so the two
-linear functions can be composed to bound it.
+before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so it is
+bounded by composing it with these linear functions.
 
 This applies to networks with two classes, for which the difference of logits is a function of one vector. With two
 logits, the vector is the difference of the two rows of the last weight, followed by the difference of the biases. With
-one logit, the vector is the only row, followed by its bias. This bound is our own, not from a paper.
+one logit, the vector is the only row of the last weight, followed by the bias. This bound is our own, not from a paper.
 
-Such bounds depend on the box, and a larger box may happen to give narrower ones.
+Such bounds depend on the box, and a larger box may happen to give narrower bounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -163,7 +163,7 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
     """Return numbers ``p`` between the units' ends, and gaps, such that ``sum v u >= sum v p - gap`` for all ``v, u``.
 
-    If the sign of a weight is known, its gap is 0, except for upward rounding.
+    A weight of known sign adds nothing to a gap, except for upward rounding.
 
     Args:
         weights: Weights of the units, shape ``(runs, units)``.

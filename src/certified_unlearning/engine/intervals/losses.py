@@ -109,13 +109,14 @@ def any_label_bounds(
         shift: Largest change of a label of the squared loss.
 
     Raises:
-        ParameterError: There is no such class, the loss has no classes, or the shift is missing.
+        ParameterError: There is no class ``to``, the loss has no classes, ``labels`` is missing, or ``shift`` does not
+            fit the loss.
     """
     if loss == "squared":
         if to is not None or not shift or labels is None:
             raise ParameterError(
-                "labels of the squared loss are numbers: any of them would leave no bounds; say by shift, above 0, how "
-                "far they move, and name no class"
+                "labels of the squared loss are numbers, and arbitrary changes of numbers have no bounds: limit them "
+                "by a shift above 0, and give no class"
             )
         # The targets are rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)

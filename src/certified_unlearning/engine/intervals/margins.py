@@ -24,7 +24,7 @@ class CertifiedLabels(NamedTuple):
     Attributes:
         classes: Class that all these parameters predict, if there is one, shape ``(runs, records)``. Otherwise, the
             class whose margin has the largest lower bound.
-        certified: Whether all these parameters predict the class; ties and non-finite values do not count.
+        certified: Whether all these parameters predict the class; False if there may be ties or non-finite values.
         margins: Lower bounds of the class's logit minus any other logit.
     """
 
@@ -45,7 +45,7 @@ def margin_bounds(
     """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
 
     Args:
-        network: The network. One logit represents two classes, and the first of them has logit 0.
+        network: The network. A network with one logit has two classes, and the first class has logit 0.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
         bounding: Method that computes bounds.
@@ -102,8 +102,8 @@ def possible(
 
     With ``last``, only the parameters that satisfy its bounds count.
 
-    The result includes every class that nothing excludes, and all classes if bounds are not finite. The arguments are
-    those of `margin_bounds`.
+    The result includes every class that the bounds do not exclude, and all classes if bounds are not finite. The
+    arguments are those of `margin_bounds`.
 
     Returns:
         Whether each class is possible, shape ``(runs, records, classes)``.

@@ -49,8 +49,8 @@ class Dense:
         """
         if values.ndim != 3 or values.shape[-1] != self.inputs:
             raise ParameterError(
-                f"a Linear layer of {self.inputs} inputs got values of shape {tuple(values.shape[2:])} a record; put a "
-                "Flatten before it, or take another size"
+                f"a Linear layer of {self.inputs} inputs got values of shape {tuple(values.shape[2:])} per record; put "
+                "a Flatten before it, or change its size"
             )
         return values.unsqueeze(2)
 
@@ -59,7 +59,7 @@ class Dense:
         return values.squeeze(2)
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument with which `placed` gives this result."""
+        """Return the argument for which `placed` returns these values."""
         return values.unsqueeze(2)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
@@ -117,8 +117,8 @@ class Convolution:
         """
         if values.ndim != 5 or values.shape[2] != self.channels:
             raise ParameterError(
-                f"a Conv2d layer of {self.channels} channels got values of shape {tuple(values.shape[2:])} a record; "
-                "it takes (channels, height, width)"
+                f"a Conv2d layer of {self.channels} channels got values of shape {tuple(values.shape[2:])} per record; "
+                "it needs (channels, height, width)"
             )
         unfolded = functional.unfold(values.flatten(0, 1), self.kernel, self.dilation, self.padding, self.stride)
         columns = unfolded.transpose(1, 2)
@@ -129,7 +129,7 @@ class Convolution:
         return values.transpose(2, 3).reshape(*values.shape[:2], self.outputs, *self._size(inputs))
 
     def rows(self, values: Tensor) -> Tensor:
-        """Return the argument with which `placed` gives this result."""
+        """Return the argument for which `placed` returns these values."""
         return values.flatten(3).transpose(2, 3)
 
     def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
@@ -189,10 +189,10 @@ class Network:
 
     @classmethod
     def of(cls, module: nn.Module) -> Self:
-        """Read a `torch.nn.Sequential`, which may contain other ones.
+        """Read a `torch.nn.Sequential`, which may contain other `Sequential` modules.
 
         Raises:
-            ParameterError: It contains an unsupported layer; the message names that layer.
+            ParameterError: The module contains an unsupported layer; the message names that layer.
         """
         if not isinstance(module, nn.Sequential):
             raise ParameterError(f"a network must be a torch.nn.Sequential of {SUPPORTED}, got {_name(module)}")
@@ -258,7 +258,7 @@ class Network:
         """
         shapes = [tuple(each.shape[1:]) for each in parameters]
         if shapes != [*self.shapes] or len({each.shape[0] for each in parameters}) != 1:
-            raise ParameterError(f"parameters must have shapes (runs, ...) with ... of {self.shapes}, got {shapes}")
+            raise ParameterError(f"parameters must have the shapes {self.shapes} after the axis of runs, got {shapes}")
         return tuple(parameters)
 
     def by_layer(self, parameters: Sequence[Any]) -> Iterator[tuple[Affine, Any, Any]]:
@@ -283,7 +283,7 @@ def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _require_plain(module: nn.Module) -> None:
-    """Raise `ParameterError` if a module may compute something other than its class does.
+    """Raise `ParameterError` if a module may compute something different from its class.
 
     Subclasses of `Sequential` are refused, too.
     """
@@ -295,7 +295,7 @@ def _require_plain(module: nn.Module) -> None:
 
 
 def _layer(module: nn.Module) -> Layer:
-    """Return a layer; subclasses are refused, because they may compute something else."""
+    """Return the layer of a module; subclasses are refused, because they may compute something different."""
     kind = type(module)
     if kind is nn.Linear:
         dense = cast(nn.Linear, module)
@@ -307,7 +307,7 @@ def _layer(module: nn.Module) -> Layer:
     if kind is nn.Flatten:
         flatten = cast(nn.Flatten, module)
         if (flatten.start_dim, flatten.end_dim) != (1, -1):
-            raise ParameterError(f"Flatten must flatten all of a record, got {module}")
+            raise ParameterError(f"Flatten must flatten all axes of a record, got {module}")
         return Flatten()
     raise ParameterError(f"{_name(module)} cannot be bounded: a network may hold {SUPPORTED}")
 
@@ -315,7 +315,7 @@ def _layer(module: nn.Module) -> Layer:
 def _convolution(module: nn.Conv2d) -> Convolution:
     if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
         raise ParameterError(
-            f"Conv2d must have groups=1, zeros as padding and a number for it, got groups={module.groups}, "
+            f"Conv2d must have groups=1, padding_mode='zeros' and padding as numbers, got groups={module.groups}, "
             f"padding_mode={module.padding_mode!r}, padding={module.padding!r}"
         )
     return Convolution(

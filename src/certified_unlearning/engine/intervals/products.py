@@ -37,7 +37,9 @@ def rump_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products by midpoints and radii; they are at most 1.5 times as wide as exact bounds.
+    """Return bounds of all products, computed from midpoints and radii.
+
+    These bounds are at most 1.5 times as wide as exact bounds.
 
     Args:
         left: Left factors, shape ``(..., rows, inner)``.
@@ -94,8 +96,8 @@ def signed_product(
 
     Otherwise, they are never wider than Rump's bounds.
 
-    No array of size rows x inner x columns is formed: ends are split by sign. A term whose factors may both have either
-    sign is bounded by midpoints and radii.
+    No array of size rows x inner x columns is formed: ends are split by sign. If both factors of a term may have either
+    sign, the term is bounded by midpoints and radii.
 
     Args:
         left: Left factors, shape ``(..., rows, inner)``.
@@ -203,13 +205,13 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
 
 
 def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
-    """Return the slack that widens a product by more than all its rounding errors; magnitudes of ``left`` multiply it.
+    """Return slack: ``|left|`` times the slack is larger than all rounding errors of a product with ``left``.
 
     A bound is a sum of at most ``5 inner + 2`` products. Their magnitudes add up to at most ``S`` plus slack, where
     ``S`` is the product of the magnitudes. In any order of summation, the error of a bound without slack is at most
     ``g_(5 inner + 2) S``. The error of the product of two matrices in the intervals is at most ``g_inner S``. The slack
-    is 4 times ``g_(4 inner + 16) S``, so it also covers its own roundings. A further number is added for the case that
-    the slack itself underflows, because ``left`` may be large. The result is None if rounding is ignored.
+    is 4 times ``g_(4 inner + 16) S``, so it also covers its own roundings. A small number is added, because the slack
+    itself may underflow and ``left`` may be large. If rounding is ignored, the result is ``more``.
     """
     if not rounding.is_outward:
         return more
@@ -220,7 +222,7 @@ def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor |
 
 
 def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) -> Interval | None:
-    """Return the shift, widened for its own rounding as one more term of every sum, and for all underflow."""
+    """Return the shift, widened by the rounding error of adding it to every sum, and by all underflow."""
     if not rounding.is_outward:
         return shift
     inner, dtype = right.lower.shape[-2], right.lower.dtype
@@ -250,7 +252,7 @@ def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Te
 
 
 def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:
-    """Return bounds from a centre and from a radius that already includes slack, and add the shift if there is one."""
+    """Return bounds from a centre and a radius that already includes slack; add the shift if there is one."""
     widened = _widened_shift(right, rounding, shift)
     if widened is None:
         return Interval(centre - spread, centre + spread)
@@ -277,7 +279,7 @@ def _both(
 
 
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
-    """Return bounds that contain both the real products and the products computed in floats, in any order.
+    """Return bounds that contain the real products, and the products computed in floats in any order of summation.
 
     Each bound was computed as a sum of ``inner`` products. The error of the product of two matrices in the intervals is
     at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded by the Cauchy-Schwarz inequality. The slack

@@ -1,11 +1,11 @@
 """Bounds computed through a network: forward to the logits, and backward to each record's gradients.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Theorem 4.3
-and Appendix A. Here, a weight's gradient is the product with the *activations* of the previous layer. (The printed
-formula has pre-activations, whose shapes do not fit.)
+and Appendix A. Here, a weight's gradient is the derivative of its outputs times the *activations* of the previous
+layer. (The printed formula has pre-activations, whose shapes do not fit.)
 
-A record's gradient of a weight is a product of two small intervals. `backward` returns these factors. The products, of
-size records x parameters, are never all formed at once.
+A record's gradient with respect to a weight is a product of two small intervals. `backward` returns these two factors.
+The products, of size records x parameters, are never all formed at once.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,14 +32,15 @@ class Bounding:
     All methods are sound with outward rounding, and the first one in each list is the tightest.
 
     Attributes:
-        products: Products of matrices: ``exact`` if a factor has a known sign, or ``rump``, by midpoints and radii.
+        products: Products of matrices: ``exact``, with the tightest bounds if a factor has a known sign; or ``rump``,
+            by midpoints and radii.
         outer: Products of a derivative and an activation: ``exact`` or ``rump``.
         softmax: Softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds
             of single logits.
         differences: Differences of logits, for certifying predictions. ``updated`` also uses linear bounds on the last
-            update of training, and linear bounds through all hidden layers. ``relaxed`` uses only the latter. ``joint``
-            uses only differences of the last weights; with it, a larger box never has narrower bounds. Training uses
-            ``joint`` only.
+            update of training, and linear bounds through all hidden layers. ``relaxed`` uses only the linear bounds
+            through all hidden layers. ``joint`` uses only differences of the last weights; with ``joint``, a larger box
+            never has narrower bounds. Training always uses ``joint``.
         rounding: Outward rounding, or naive rounding, which is not a proof.
     """
 
@@ -112,8 +113,8 @@ def forward(
     Args:
         network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
-        rows: Inputs of the records, shape ``(runs or 1, records, ...)``, where ``...`` is the shape that the first
-            layer accepts; or an interval of inputs.
+        rows: Inputs of the records, or an interval of inputs; shape ``(runs or 1, records, ...)``, where ``...`` is the
+            shape that the first layer accepts.
         bounding: Method that computes bounds.
     """
     values = rows if isinstance(rows, Interval) else Interval.point(rows)
@@ -223,7 +224,7 @@ def single_logit(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of a network's only logit, including linear bounds if they may be used and exist.
+    """Return bounds of a network's only logit; linear bounds are used, too, if they are allowed and exist.
 
     Returns:
         The bounds, shape ``(runs, records, 1)``.
@@ -245,7 +246,7 @@ def single_logit(
 def _by_last_update(
     last: LastUpdate, columns: Interval, row: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
 ) -> Interval:
-    """Return bounds of a difference of logits from bounds on the last update, shape ``(runs, records, 1)``."""
+    """Return bounds of a difference of logits, based on bounds on the last update, shape ``(runs, records, 1)``."""
     units = _each(columns, lambda end: end.squeeze(2))
     return _each(last.bounds(units, row, sizes, rounding), lambda end: end[..., None])
 
@@ -292,8 +293,8 @@ def backward_from(
         activations: Activations that `forward` returned for these parameters.
         values: Bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
         bounding: Method that computes bounds.
-        labels: Labels, as for `backward`, if the derivatives are those of cross-entropy. These add up to 0, which makes
-            the bounds tighter.
+        labels: Labels, as for `backward`, if the derivatives are those of cross-entropy. Such derivatives add up to 0,
+            which makes the bounds tighter.
     """
     found: list[Factors] = []
     parameters = list(network.by_layer(box))
@@ -365,11 +366,11 @@ def _gathered(
 
 
 def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
-    """Return bounds of the derivatives with respect to the last layer's inputs, if those of the logits add up to 0.
+    """Return bounds of the derivatives with respect to the last layer's inputs.
 
-    So one class's derivative can be left out if its weights are subtracted from all other classes' weights. The label's
-    class is left out, because the other derivatives are then shares, none of them below 0. In floats, the derivatives
-    add up to a number near 0.
+    The derivatives with respect to the logits must add up to 0. So the derivative of one class can be left out if the
+    weights of this class are subtracted from all other classes' weights. The label's class is left out, because the
+    remaining derivatives are then shares, which are not negative. In floats, the derivatives add up to a number near 0.
     """
     values = _each(derivatives, lambda end: end.squeeze(2))
     classes = weight.lower.shape[1]

@@ -4,22 +4,24 @@ A layer-by-layer bound assumes the worst value of every unit in a layer, althoug
 and large for the next. Here, a difference of logits is written as a linear function of the units of one layer after
 another, backward through the network. Source: Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness
 certification with general activation functions*, NeurIPS 2018. Activations are not negative, so only one end of each
-interval of weights matters. Therefore, coefficients are single numbers, and a layer costs one product of matrices.
+interval of weights matters. Therefore, coefficients are single numbers, and a layer needs one product of matrices.
 
 Let ``c`` be the coefficient of a unit whose input ``z`` is in ``[l, u]``, with ``l < 0 < u``. If ``c >= 0``, the bound
 uses that ``relu(z)`` is at least ``0`` and at least ``z``. If ``c < 0``, it uses that ``relu(z)`` is below the line
 from ``(l, 0)`` to ``(u, u)``.
 
-These bounds depend on the box, and those of a larger box may happen to be narrower. So certification for ``k`` changes
-does not imply certification for fewer changes, and neighbours' radii may differ by more than one. Linear bounds are not
-used where that matters: in training, and if radii determine the noise of a label (`mechanisms.certified_sgd.releases`).
+These bounds depend on the box, and the bounds of a larger box may happen to be narrower. So certification for ``k``
+changes does not imply certification for fewer changes, and neighbours' radii may differ by more than one. Therefore,
+linear bounds are used neither in training nor if radii determine the noise of a label
+(`mechanisms.certified_sgd.releases`).
 
 All bounds hold for a network that is computed in floats. Coefficients may be chosen freely, so their own rounding does
 no harm. But rounding changes the values with which they are multiplied. For a unit, let ``V`` be the sum of the
 magnitudes of its terms, and ``g`` the result of `Rounding.error_of_sums`. The error of the unit's computed input is at
 most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g |c| V``.
-Slopes, offsets and constants add at most the same again, and every layer adds a few roundings of the sum. The bounds
-count eight times ``g``, for sums of four layer widths plus eight terms per layer.
+Slopes, offsets and constants add at most as much again, and every layer adds a few roundings of the sum. The bounds
+assume an error of ``8 g`` instead of ``g``; here, ``g`` is computed for sums of four layer widths plus eight terms per
+layer.
 """
 
 from collections.abc import Sequence
@@ -63,8 +65,7 @@ def relaxed(
         before: Inputs of each ReLU layer, shape ``(runs, records, units)``.
         rows: Weights of the functions, shape ``(runs, functions, units)``.
         shifts: Constants that are added to the functions, shape ``(runs, functions)``.
-        sizes: Magnitudes of the terms that were rounded when the functions' values were computed, for ``rows`` and for
-            ``shifts``.
+        sizes: Magnitudes of the rounded terms in the computed values of the functions, for ``rows`` and for ``shifts``.
         rounding: Rounding of the bounds.
 
     Returns:
@@ -97,7 +98,7 @@ def _least(
     shift_sizes: Tensor | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of the functions with these coefficients of the last hidden layer's activations."""
+    """Return lower bounds of the functions that have these coefficients for the last hidden layer's activations."""
     magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)
@@ -139,8 +140,8 @@ def _magnitudes(
 ) -> list[Tensor]:
     """Return the sum of the magnitudes of each hidden unit's terms; in the first layer, the magnitude of its input.
 
-    The underflow of a unit's input is multiplied by its coefficient, as its rounding is. The added number is so large
-    that its share in the counted error exceeds all underflow.
+    Both the rounding error and the underflow of a unit's input are multiplied by the unit's coefficient. Therefore, a
+    number is added to each sum, so large that the error assumed for it exceeds all underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):

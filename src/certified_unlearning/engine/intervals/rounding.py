@@ -1,8 +1,8 @@
 """Rounding of bounds: outward, so that the bounds hold for floating-point numbers, or naive, without this guarantee.
 
 For any member of the intervals, outward bounds contain two results: the one in real numbers, and the one in
-floating-point arithmetic of the same type. The latter may add in any order, with or without fused multiply-adds.
-Training computes the second result.
+floating-point arithmetic of the same type. In floating-point arithmetic, additions may be in any order, with or without
+fused multiply-adds. Training computes the second result.
 
 There are three assumptions. Single operations are rounded to nearest (IEEE 754; on a GPU without TF32). Errors of
 exponentials are at most `EXPONENTIAL` units in the last place. Nothing overflows in training on unknown records.
@@ -41,18 +41,18 @@ class Rounding:
         return self.name == "outward"
 
     def require_precision(self, dtype: torch.dtype) -> None:
-        """Raise `ParameterError` if bounds are rounded outward but products have less precision than their type."""
+        """Raise `ParameterError` if bounds are rounded outward but products are less precise than their type."""
         if not self.is_outward:
             return
         if dtype not in (torch.float32, torch.float64):
             raise ParameterError(f"bounds need float64 or float32, got {dtype}")
         if dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
             raise ParameterError(
-                "torch.get_float32_matmul_precision() must be 'highest', or products of float32 are coarser than "
-                f"bounds assume, got {torch.get_float32_matmul_precision()!r}; set it, or take float64"
+                "torch.get_float32_matmul_precision() must be 'highest', because bounds assume precise products of "
+                f"float32, got {torch.get_float32_matmul_precision()!r}; set it to 'highest', or use float64"
             )
         if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
-            raise ParameterError("bounds must be computed outside of torch.autocast, which takes coarser numbers")
+            raise ParameterError("bounds must be computed outside of torch.autocast, which lowers the precision")
 
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, the largest error of a sum of ``n`` products divided by its magnitude.
@@ -67,7 +67,7 @@ class Rounding:
             return 0.0
         relative = terms * torch.finfo(dtype).eps / 2
         if relative > 1 / 16:
-            raise ParameterError(f"{dtype} is too coarse for sums of {terms} terms: take float64")
+            raise ParameterError(f"{dtype} is too coarse for sums of {terms} terms: use float64")
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:

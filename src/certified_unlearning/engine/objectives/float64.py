@@ -38,7 +38,8 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Rows, shape ``(records, d)``: float32, not converted and possibly in a file; or sparse and float64.
+        rows: Rows, shape ``(records, d)``: either float32, possibly in a file, and not converted as a whole; or sparse
+            and float64.
         labels: Labels, shape ``(records,)``: -1.0 or 1.0 for two classes, the class's number for more classes, targets
             for ridge regression.
         n: Divisor of the sum.
@@ -90,8 +91,8 @@ class LogisticRegression64(Regression):
     """Logistic regression; weights have shape ``(d,)``.
 
     Attributes:
-        positive: The class that is separated from all others, if labels are numbers of three classes or more; None if
-            labels are -1.0 and 1.0. In both cases, a record's class weight is that of its own class.
+        positive: If labels are numbers of three classes or more, the class that is separated from all other classes;
+            None if labels are -1.0 and 1.0. In both cases, a record's class weight is that of its own class.
     """
 
     positive: int | None = None
@@ -411,7 +412,7 @@ def _scaled_rows(rows: Any, scores: Array, labels: NDArray[Any], class_weights: 
 
 
 def _squared(rows: Any, *, narrow: bool = False) -> Array:
-    """Return ``X'X``, with at least its lower half set; products of dense rows are float32 if ``narrow``."""
+    """Return ``X'X``; at least its lower half is set. If ``narrow``, products of dense rows are computed in float32."""
     if issparse(rows):
         return (rows.T @ rows).toarray()  # type: ignore[no-any-return]
     if narrow:
@@ -445,7 +446,7 @@ def _coefficients_by_class(
 
 
 def _signs(labels: NDArray[Any], positive: int | None) -> NDArray[Any]:
-    """Return labels as -1 and 1; numbers of classes become 1 for the class ``positive``, and -1 for all others."""
+    """Return labels as -1 and 1; if ``positive`` is a class, its number becomes 1, and all other numbers become -1."""
     return labels if positive is None else np.where(labels == positive, 1.0, -1.0)
 
 

@@ -18,19 +18,20 @@ PART_ROWS = 2048
 class LinearObjective(ABC):
     """``f(W) = (1/n) sum_i loss_i(W x_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(outputs, features)``.
 
-    A trial's weights are one vector of ``outputs * features`` numbers, output after output. Without a copy, weights of
-    shape ``(trials, outputs * features)`` are also the matrix ``(trials * outputs, features)`` that both products need.
-    On a CPU, both products were measured to be 10 to 15 % faster with ``trials x features`` than with ``features x
-    trials``. Also, each trial's noise is contiguous in memory. Scores are computed for one block of rows at a time, so
-    memory does not grow with ``n``. Removed records are replaced in place, so the normaliser ``1/n`` never changes.
+    A trial's weights are one vector of ``outputs * features`` numbers, output after output. Weights of shape ``(trials,
+    outputs * features)`` can be viewed, without a copy, as the matrix ``(trials * outputs, features)`` that both
+    products need. On a CPU, both products were measured to be 10 to 15 % faster with ``trials x features`` than with
+    ``features x trials``. With the former order, each trial's noise is also contiguous in memory. Scores are computed
+    for one block of rows at a time, so memory does not grow with ``n``. Removed records are replaced in place, so the
+    normaliser ``1/n`` never changes.
 
     Attributes:
         n: Number of records.
         d: Number of weights of one trial.
-        scratch: Memory for scores and gradients; it is not shared unless it is replaced.
+        scratch: Memory for scores and gradients; to share memory between objectives, replace this attribute.
 
     Args:
-        rows: Rows ``x_i``, shape ``(n, features)``. A tensor is not copied, and is changed by removals.
+        rows: Rows ``x_i``, shape ``(n, features)``. A tensor is not copied, and removals change it.
         indices: Records that can be removed, shape ``(s,)``.
         replacements: Rows that replace these records, shape ``(s, features)``.
         outputs: Number of scores of a record.

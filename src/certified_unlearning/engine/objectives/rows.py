@@ -54,7 +54,7 @@ class RowSource(Protocol):
 
 
 class StreamedRows:
-    """Rows of a source as tensors; slices can be taken as from a tensor, and each is read when it is taken.
+    """Rows of a source, from which slices can be taken as from a tensor; each slice is read when it is taken.
 
     All slices share one piece of memory: a slice is valid until the next one is taken.
 
@@ -63,7 +63,7 @@ class StreamedRows:
         dtype: Type of the slices.
         device: Device of the slices.
         factors: Factor on each row, shape ``(n,)``; None if all are 1.
-        scratch: Memory into which rows are read; by default, it is not shared.
+        scratch: Memory into which rows are read; by default, new memory that is not shared.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class _Part:
 class RowBlocks:
     """The current rows of a data set, block by block; removed records are replaced in place.
 
-    A tensor and streamed rows give the same blocks, so a step on them gives the same bits.
+    The blocks of a tensor equal those of streamed rows, so a step gives the same bits with either.
 
     Attributes:
         n: Number of rows.
@@ -130,8 +130,9 @@ class RowBlocks:
     Args:
         rows: Rows, shape ``(n, features)``. A tensor is changed by replacements. Streamed rows are replaced in each
             block after it is read.
-        indices: Rows that can be replaced, in the order of their removal, all different, shape ``(s,)``.
-        replacements: Rows that replace them, shape ``(s, features)``.
+        indices: Positions of the rows that can be replaced, in the order of their removal, all different, shape
+            ``(s,)``.
+        replacements: Rows that replace these rows, shape ``(s, features)``.
         rows_at_once: Number of rows in a block.
     """
 

@@ -16,7 +16,7 @@ from certified_unlearning.engine.objectives.rows import Replacements, StreamedRo
 from certified_unlearning.errors import AssumptionError, DataError
 
 NORM_TOLERANCE = 1e-6
-"""Tolerated excess of a row's norm over its bound from ``lipschitz``; the rounding of float32 is smaller."""
+"""Tolerated excess of a row's norm over the bound implied by ``lipschitz``; the rounding of float32 is smaller."""
 
 
 class SoftmaxObjective(LinearObjective):

@@ -71,7 +71,8 @@ def _require_short(rows: Tensor) -> None:
     longest = float(torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).max()) if len(rows) else 0.0
     if not longest <= 1 + NORM_TOLERANCE:
         raise AssumptionError(
-            f"rows must have norm at most 1, for the gradient of least squares grows with its square, got {longest:.7g}"
+            f"rows must have norm at most 1, because the gradient of least squares grows with the norm's square, got "
+            f"{longest:.7g}"
         )
 
 

@@ -88,7 +88,7 @@ class BoundedRecords:
 
         Args:
             weights: Weights, shape ``(trials, features)``, float64.
-            members: Positions of the records of each trial, each of shape ``(members,)``, which may be empty.
+            members: Positions of the records of each trial, each of shape ``(members,)``; a trial may have no records.
             clip: Largest norm of a clipped gradient.
         """
         sums = torch.zeros_like(weights)
@@ -100,7 +100,7 @@ class BoundedRecords:
         return sums
 
     def mean_losses(self, weights: Tensor, largest: float) -> Tensor:
-        """Return the mean of the records' losses, each replaced by ``largest`` if it is larger, shape ``(trials,)``."""
+        """Return the mean of the records' losses, shape ``(trials,)``; ``largest`` replaces all losses above it."""
         total = weights.new_zeros(len(weights))
         for rows, targets in self._blocks(len(weights)):
             total += self._values(weights @ rows.T, targets).clamp_(max=largest).sum(dim=1)
@@ -115,7 +115,7 @@ class BoundedRecords:
     def _folded_rows(self) -> Tensor:
         """Return ``-y x``: a logistic gradient is this row times the sigmoid of its score.
 
-        A change of sign changes no other bits.
+        Changing the sign of a number changes none of its other bits.
         """
         if self._folded is None:
             self._folded = self.rows * -self.targets[:, None]
