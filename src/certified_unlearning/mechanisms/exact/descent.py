@@ -57,8 +57,8 @@ class ExactDescent(Generic[SettingsT]):
             trials: Number of independent runs.
 
         Raises:
-            ParameterError: An id is not that of a row or is a duplicate, or ``trials`` is not at least 1.
-            AssumptionError: There are not more records than members of a batch.
+            ParameterError: An id is not the position of a row or is a duplicate, or ``trials`` is not at least 1.
+            AssumptionError: The number of records is at most the batch size.
         """
         require_count(least=1, trials=trials)
         alive = Alive(ids.to(draws.device))
@@ -86,8 +86,8 @@ class ExactDescent(Generic[SettingsT]):
             draws: Fresh randomness, never used before.
 
         Returns:
-            The work of the edit. It reveals when a record was used, which no trajectory does after the edit. So it must
-            not be kept together with a trajectory.
+            The work of the edit. The work reveals when a record was used; a trajectory does not reveal this after the
+            edit. So the work must not be kept together with a trajectory.
 
         Raises:
             ParameterError: A removed id is absent, or an inserted id is not new or has no row.
@@ -242,7 +242,7 @@ def edit_ids(
 
     Raises:
         ParameterError: A removed id is absent, or an inserted id is not new.
-        AssumptionError: No more records would remain than a batch has members.
+        AssumptionError: The number of remaining records would be at most the batch size.
     """
     require_more_than_a_batch(len(alive) - len(removed) + len(inserted), batch_size)
     leaving, entering = (torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted))

@@ -228,7 +228,7 @@ def test_a_stored_state_is_restored_with_its_settings_only() -> None:
     again = mechanism.restore(tree.tensors())
     assert torch.equal(mechanism.model(again), mechanism.model(tree))
     other = PrefixSums(example(), PrefixSumSettings.equal(0.7, most_records=15))
-    with pytest.raises(ParameterError, match="an edit must keep to the settings that were learned with"):
+    with pytest.raises(ParameterError, match="an edit must use the settings of learning"):
         other.restore(tree.tensors())
 
 
