@@ -358,7 +358,7 @@ class RefitPlan(BaseModel):
     def passes_always(self) -> bool:
         """Whether the plan has passes but no Newton steps.
 
-        Then a request is answered by passes, or learns anew.
+        A request is then answered by passes, or the model is learned anew.
         """
         return self.by_passes and not self.removes_by_newton
 

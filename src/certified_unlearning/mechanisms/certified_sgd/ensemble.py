@@ -230,7 +230,7 @@ class CertifiedShards:
             DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("training again uses other records or slices than the stored ensemble")
+            raise DataError("training again uses other records, or other slices, than the stored ensemble")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)

@@ -6,9 +6,8 @@ edited records. Source: Ullah (dissertation, Johns Hopkins University, 2024), ch
 and 19 to 24, corrected.
 
 Exact unlearning means: the whole trajectory has the distribution of one that was learned on the edited records alone.
-This holds for requests that were chosen without looking at models, states and randomness, and up to rounding
-(`ExactDescent.refresh`). It needs gradients that are sums over single records, but neither convexity nor a bound on
-gradients.
+Up to rounding (`ExactDescent.refresh`), this holds for requests that were chosen without looking at models, states and
+randomness. Exactness needs gradients that are sums over single records, but neither convexity nor a bound on gradients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +34,9 @@ class ExactDescent(Generic[SettingsT]):
         settings: The constants.
         records: The records. Rows may be added to them, and an id is the position of a row.
         from_batches: Whether an edit computes each changed gradient from all members of its batch, which needs ``m``
-            gradients of records, instead of updating it by the difference. Then no row of a removed record is read, so
-            it may already be erased. Also, the last bits of a gradient do not reveal that it changed.
+            gradients of records, instead of updating it by the difference. If True, an edit reads no row of a removed
+            record, so these rows may already be erased. Also, the last bits of a gradient do not reveal that the
+            gradient changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:

@@ -110,7 +110,7 @@ class MiniBatchLearner(NoisyLearner):
     """A `NoisyLearner` with one mini-batch per step, and a step size of at most ``2 / (L + m)``.
 
     Rows must be in dealt order, and signed for two classes, as for `engine.minibatch.CyclicObjective`. Zeros or another
-    row replace a removed row. A request reads only its batches.
+    row replace a removed row. A request reads only the batches of its records.
 
     Attributes:
         batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` divided by the number of
@@ -282,7 +282,7 @@ class MiniBatchLearner(NoisyLearner):
         stream = self.stream(history)
         left = self.n - sum(stream.schedule.records)
         if records > left:
-            raise ParameterError(f"records must be at most the {left} records that are left, got {records}")
+            raise ParameterError(f"records must be at most n = {left}, the number of records left, got {records}")
         steps = planning.least_steps_after(stream, records=records, minimum_steps=1, places=places)
         self._require_payable(stream.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
         return Removal(records, steps, places)

@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is the new density divided
 by the old one. Each step queries the sum of all records' contributions at the current model, with noise, and computes
-the next model from it. This is for methods that use all records at once: federated averaging, k-means, and gradient
-descent on full batches.
+the next model from it. This learner is for methods that use all records at once: federated averaging, k-means, and
+gradient descent on full batches.
 
 The noise is on sums, not on means. An edit changes the number of records, and a mean of noisy sums would change with
 it. So updates divide by a nominal number that never changes, or by a number that was queried with noise.
