@@ -142,7 +142,7 @@ def test_published_state_compares_with_retraining_noised_once_unless_told_otherw
     tightened = model(PublishedStateDescentToDelete, accountant="shifted").fit(*parity).unlearn([3, 4])
     assert "continued, at the same times" in tightened.certificate_.comparator
     assert "no statement about a model that is retrained and noised once" in tightened.privacy_report()
-    with pytest.raises(ParameterError, match="accountant conditional is for published state"):
+    with pytest.raises(ParameterError, match="accountant conditional needs published state"):
         model(SecretStateDescentToDelete, accountant="conditional").fit(*parity)
 
 

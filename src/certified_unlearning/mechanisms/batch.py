@@ -17,7 +17,7 @@ class TrialBatch(ABC):
     """The runs of one mechanism, with their number of trials.
 
     Attributes:
-        runs: The runs, which all go through the same data sets.
+        runs: The runs, which all use the same data sets.
         trials: Number of trials of each run; 1 if a run is deterministic.
     """
 
@@ -25,7 +25,7 @@ class TrialBatch(ABC):
     trials: int
 
     def spread(self, values: Sequence[Number]) -> list[Number]:
-        """Return the value of each run once for each of its trials."""
+        """Return the runs' values, each repeated for every trial of its run."""
         return [value for value in values for _ in range(self.trials)]
 
     def with_trials(self, trials: int) -> Self:
@@ -92,7 +92,7 @@ class OwnBatch(TrialBatch):
     """One run on a user's own data. Addresses follow from keys that are drawn for each call and not stored.
 
     Attributes:
-        secrets: A key for each trial, with which the trial's noise could be subtracted. Empty if no noise is drawn.
+        secrets: A key for each trial; with the key, the trial's noise could be subtracted. Empty if no noise is drawn.
     """
 
     secrets: Sequence[int] = ()
@@ -109,7 +109,7 @@ class OwnBatch(TrialBatch):
 
 
 def own_key(secret: int, phase: str) -> int:
-    """Return the address of one trial's noise in a phase, from the trial's key; for a user's own data."""
+    """Return the address of a trial's noise in a phase of a run on a user's own data, from the trial's key."""
     # These names must not change: every version makes the same model from a seed.
     return address(str(secret), _own_name(phase))
 

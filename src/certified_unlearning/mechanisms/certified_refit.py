@@ -3,11 +3,11 @@
 A model is planned from counts alone. The published model is ``w + N(0, sigma^2 I)``. It is compared with
 ``w*_R + N(0, sigma^2 I)``, the exact minimiser on the remaining records with the same noise
 (`accounting.residual.release`). Every request reads the data ten to twenty times. For sparse rows, and for rows with
-more than `refit_plan.LARGEST_FACTOR` columns, this is the only mechanism here. For other rows, two classes can also use
-`newton_removal`, and more classes can use passes (`refits.softmax`).
+more than `refit_plan.LARGEST_FACTOR` columns, this is the only mechanism here. For other rows, models of two classes
+can also use `newton_removal`, and models of more classes can use passes (`refits.softmax`).
 
 A refit starts from scratch. A start from the old weights would need fewer readings. But the old weights may already be
-within the budget. Then the secret weights would stay those that were learned with the removed records.
+within the budget. A refit would then keep these weights, which were learned with the removed records.
 """
 
 import math
@@ -51,10 +51,13 @@ A smaller sample is not worthwhile.
 FINEST = 1e-4
 """Share of the budget at which a minimiser is exact enough to distinguish distributions."""
 LOSS_ROUNDING = 1e-13
-"""Largest relative increase of a loss that may be rounding alone in float64."""
+"""Largest relative increase of a loss that may be due to float64 rounding alone."""
 _ROUNDS = 60
 _QUICK = 15
-"""Number of first steps that need only a smaller gradient. Later, the loss must not rise, which costs a pass."""
+"""Number of first steps that need only a smaller gradient.
+
+In later steps, the loss must not rise either. This check costs a pass.
+"""
 
 
 class Fitted(NamedTuple):

@@ -26,8 +26,8 @@ class Mechanism:
         name: Name in rows and paths.
         title: Name in labels.
         states: The variants that keep a state, each with a description for labels.
-        starting_weights: Function that returns the start of a batch of runs that has not learned before, given the
-            batch and a tensor ``(anything, d)`` with the type and device of the weights.
+        starting_weights: Function that returns the start of a batch of runs. Its arguments are the batch, which has not
+            learned before, and a tensor ``(anything, d)`` with the type and device of the weights.
         phases: Function that returns the phases of a batch of runs. Its second argument lists, for each request, the
             steps at which trials are measured; phases without requests use the first list.
         learning: Function that returns the phase that learns once for all runs of one noise scale, in a separate job;
@@ -50,7 +50,7 @@ class Mechanism:
         return f"{self.title} ({accountant_form})"
 
     def line(self, method: str, member: str, variant: str) -> str:
-        """Return the name of a line: the method, what distinguishes the line, and the state that is kept."""
+        """Return the name of a line: the method, the part that distinguishes the line, and the kept state."""
         return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)
 
     def carried_out(self, descend: "Callable[[Mechanism], None]", fit_again: "Callable[[Refit], None]") -> None:
@@ -85,7 +85,7 @@ class Refit:
     title: str
     answer: Callable[["PreparedData", "Removals", Sequence[int], float, str], Refitted]
     learning: ClassVar[None] = None
-    """None: no separate job learns for all runs."""
+    """Always None, because no separate job learns for all runs."""
 
     def carried_out(self, descend: Callable[[Mechanism], None], fit_again: "Callable[[Refit], None]") -> None:
         """Run a job of a mechanism that fits again: call ``fit_again``."""

@@ -64,7 +64,7 @@ SAMPLE_SHARE = 0.01
 LEAST_NARROW = 256
 """Smallest number of columns for which products take most of the time of a Hessian."""
 NARROW_SHARE = 0.01
-"""With passes: the share of the budget that float32 products of the Hessian may cost in the step for one record."""
+"""With passes: the share of the budget that float32 products of the Hessian may use in the step for one record."""
 NEAR = 0.1
 """Largest ``|w - w_B|`` at which a pass does not evaluate the change of scores.
 
@@ -132,7 +132,8 @@ class NewtonRemoval:
         """Return the model without some records, in time ``O(S d + d^2)`` unless the data are read.
 
         Args:
-            model: The model. Unless the data are read, the new model takes over its curvature, which changes in place.
+            model: The model. Unless the data are read, the new model takes over this model's curvature, which is
+                changed in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted.
             gone_labels: Labels of the removed records, shape ``(S,)``.
             rows: All rows; those of all removed records are already zero. They are used only if the data are read.
@@ -157,7 +158,9 @@ class NewtonRemoval:
         return Answer(self.fit(rows, labels), "unscheduled")
 
     def certified(self, model: Model) -> float:
-        """Return an upper bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less if curvature allows.
+        """Return an upper bound on ``m |w - w*_R|``, rounded up.
+
+        It is the bound on the gradient's norm or, with passes, a smaller bound that uses curvature, if there is one.
 
         The budget limits this bound. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
@@ -175,8 +178,8 @@ class NewtonRemoval:
             model: The model after the step of a request.
             rows: All rows; those of removed records are zero.
             labels: All labels.
-            of_request: The increase of the certified bound by that step. If one request uses all of the budget, the
-                next one reads the rows anyway, and then it is enough to be within the budget.
+            of_request: The increase of the certified bound by that step. If this increase alone exceeds the budget, the
+                next request reads the rows anyway, so a bound within the budget suffices.
         """
         plan, objective = self.plan, self._objective(rows, labels)
         target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
@@ -190,7 +193,7 @@ class NewtonRemoval:
             before = after
 
     def _read(self, objective: Objective, weights: Array, at: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score since ``at``; infinite if not evaluated."""
+        """Return the gradient, and the largest change of a row's score since ``at``; infinite without evaluation."""
         if norm_above(weights - at) <= NEAR:
             return objective.gradient(weights), math.inf
         # A plan of ridge regression uses no passes.

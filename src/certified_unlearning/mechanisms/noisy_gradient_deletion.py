@@ -50,7 +50,8 @@ class NoisyGradientDeletion:
         """Answer one request.
 
         Args:
-            objective: The loss on the data *after* the request, once its first ``removed`` removals are carried out.
+            objective: The loss. When its first ``removed`` removals have been carried out, its data must be those
+                *after* the request.
             weights: The published models, shape ``(trials, d)``; they are not changed.
             keys: The address of each trial; it must not have been used before, and must not be used again.
             removed: Argument of `Objective.remove`.

@@ -38,7 +38,7 @@ The smallest strong convexity is the inverse of this number. Beyond these limits
 overflow.
 """
 SHARE_LEFT = 10
-"""If the budget does not require a reading, the data are read again after one in this many records has left."""
+"""The data are read again after the removal of one in this many records, if the budget requires no reading."""
 DEAR = 1e7
 """Models are corrected by passes if learning anew reads at least this many entries, which needs ten milliseconds."""
 SELDOM = 10
@@ -75,15 +75,15 @@ class RefitPlan(BaseModel):
         records_between_reads: Largest number of removals without a reading. The request that exceeds it reads the data
             again. 0 if every request reads the data, whatever number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, if that
-            suffices, instead of learning anew. With three classes or more, every request does so. Plans of earlier
-            releases have no passes.
+            suffices, instead of learning anew. With three classes or more in one softmax regression, every request
+            corrects the weights in this way. Plans of earlier releases have no passes.
         public_records: Number of public rows, which are in the objective and never leave.
         public_curvature: Addition ``k`` of the public rows to ``m`` between the exact minimiser and the weights,
             whatever the other records are (`accounting.residual.public`); 0 if it is not worthwhile.
         class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
-        sparse: Whether rows are sparse and every request refits, because rows have more than `NARROW` columns, or
-            because a Hessian would serve fewer than `SELDOM` records. Rounding then depends on the number of entries of
-            a row. Plans for other sparse rows are like those for dense rows.
+        sparse: Whether rows are sparse and every request refits. The reason is that rows have more than `NARROW`
+            columns, or that a Hessian would serve fewer than `SELDOM` records. Rounding then depends on the number of
+            entries of a row. Plans for other sparse rows are like those for dense rows.
         one_vs_rest: Whether each of three or more classes has its own model against the rest. All models are one
             release, and the budget is for all of them together.
     """
@@ -160,9 +160,10 @@ class RefitPlan(BaseModel):
             sigma: Standard deviation of the noise on published weights.
             strict: Whether the time of a reading must depend on counts alone.
             records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
-                ``strict``, otherwise `schedule.usual_records`; with passes, at least one in `SHARE_LEFT` records.
+                ``strict``, otherwise `schedule.usual_records`. With passes, the default is at least one in `SHARE_LEFT`
+                records.
             downdate: Whether removals change the Hessian. None: they do for at most `LARGEST_DOWNDATE` columns, for
-                ridge regression and with passes. It has no effect without Newton steps.
+                ridge regression, or with passes. It has no effect without Newton steps.
             class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
                 weights are 1.
             sparse: Whether rows are sparse. Their number of entries is known only later (`require_representable`).
@@ -180,7 +181,7 @@ class RefitPlan(BaseModel):
         require_count(least=1, n=n, features=features)
         require_count(least=1, classes=classes)
         if classes == 1 and (strict or downdate is False):
-            raise ParameterError("ridge regression has downdates, and no strict timing")
+            raise ParameterError("ridge regression always uses downdates and has no strict timing")
         require_class_weights(class_weights, classes=classes)
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
         if not 1 / STRONGEST <= strong_convexity <= STRONGEST:
@@ -222,9 +223,9 @@ class RefitPlan(BaseModel):
             by_passes = can_pass and dear and (classes == 2 or one_vs_rest or n >= features)
         elif by_passes and not can_pass:
             raise ParameterError(
-                f"by_passes needs classes, dense rows of at most {LARGEST_FACTOR} columns (of each class against the "
-                f"rest at most {LARGEST_FACTORS} numbers in all matrices), and a plan that is not strict and does not "
-                "read for every request"
+                f"by_passes needs two classes or more, dense rows of at most {LARGEST_FACTOR} columns, a plan that is "
+                "not strict, and records_between_reads other than 0; with each class against the rest, the matrices of "
+                f"all classes may have at most {LARGEST_FACTORS} numbers together"
             )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
@@ -357,7 +358,7 @@ class RefitPlan(BaseModel):
     def passes_always(self) -> bool:
         """Whether the plan has passes but no Newton steps.
 
-        Then a request is answered by passes, or learns anew.
+        A request is then answered by passes, or the model is learned anew.
         """
         return self.by_passes and not self.removes_by_newton
 

@@ -36,7 +36,7 @@ class ProblemConstants(_Model):
         adjacency: The relation between the data before and after a removal.
         smoothness: Name of the rule that gave ``L``.
         dataset: Name of the data set.
-        features: Name that certificates give to the features; None for the only or usual ones.
+        features: Name that certificates give to the features; None for the usual or the only features.
         data_sha256: SHA-256 digest of the prepared data set; None if it is not stated.
         class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
         target_range: The public range to which the targets of ridge regression were clipped; None for classes.
@@ -99,10 +99,11 @@ class Run(_Model):
             ``noisy``, ``noiseless``).
         accountant: Name of the accountant that computed ``epsilon``. For a noisy retraining, it is the accountant that
             determined the noise, if the noise depends on the accountant.
-        guarantee: The kind of ``epsilon``: an upper bound, exact, as published (the theorem is applied outside its
-            statement), or a heuristic.
+        guarantee: The kind of ``epsilon``: an upper bound, an exact value, a value as published (the theorem is applied
+            outside its statement), or a heuristic value.
         method: Name of mechanism and accountant for people, such as ``Langevin (lsi)``.
-        member: What distinguishes the lines of one method, such as ``K = 1``; empty if there is only one line.
+        member: Part of the name that distinguishes the lines of one method, such as ``K = 1``; empty if there is only
+            one line.
         line: Name of the run's line: the method, the member and the state that is kept.
         point: Name of the run: the line and the value of the experiment's sweep.
         constants: Constants of the problem.

@@ -31,7 +31,7 @@ class Settings(BaseModel):
 
     dataset: str = Field(description="the name of a data set, or of one in `own_data`")
     features: str | None = Field(
-        description="hog or resnet18 for images; or null for the usual features (hog), or the only ones"
+        description="hog or resnet18 for images; or null for the usual features (hog) or the only features"
     )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
@@ -48,7 +48,7 @@ class Settings(BaseModel):
     )
     step_size: Literal["1/L"] | PositiveFloat = Field(description='"1/L" or a number above 0 and at most 1/L')
     radius: PositiveFloat | None = Field(
-        description="null (no projection) or the radius of the ball that every step projects on, a number above 0"
+        description="null (no projection) or the radius of the ball onto which every step projects, a number above 0"
     )
     start: float = Field(description="the mean of every coordinate of the starting point (the paper: 1000)")
     learning_steps: Literal["learned"] | PositiveInt = Field(

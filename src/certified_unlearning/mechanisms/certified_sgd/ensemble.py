@@ -2,10 +2,10 @@
 
 A shard that has lost no record since it was trained votes. A shard that has lost some records, but not more than its
 budget, votes if all parameters in its box give the same vote, because the box contains its future parameters. Any other
-vote is unknown. The ensemble answers if no assignment of the unknown votes could change its label. So every answer is
-the one after training all shards without the removed records, from the same starts, on the same slices.
+vote is unknown. The ensemble answers if no assignment of the unknown votes could change its label. So every answer
+equals the answer after training all shards without the removed records, from the same starts, on the same slices.
 
-Sources: those of `shards`.
+For the sources, see `shards`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,15 +36,15 @@ ROWS_AT_ONCE = 4096
 class CertifiedEnsemble:
     """The settings of an ensemble.
 
-    The settings are the same for all removals. Every update reads all records of its stage, because a removal has a
-    smaller share of a larger batch.
+    The settings are the same for all removals. Every update reads all records of its stage, because the effect of a
+    removal is smaller in a larger batch.
 
     Attributes:
         network: The layers of every shard.
         descent: The rule by which parameters follow gradients; rates and velocities start anew with every stage.
         sharding: The shards, slices and budgets.
         epochs: Number of updates in each stage.
-        bounding: How bounds are computed.
+        bounding: Method of computing bounds.
     """
 
     network: Network
@@ -123,7 +123,7 @@ class CertifiedShards:
         labels: Labels of all records, shape ``(n,)``.
         present: Whether each record is present, shape ``(n,)``.
         slices: Slices that `CertifiedEnsemble.slices` drew, shape ``(n,)``.
-        standing: The number of records that left each slice, and how often shards were trained again.
+        standing: The numbers of records that left each slice, and of repeated trainings.
         parameters: Parameters before the first stage and after each, shapes ``(shards, slices + 1, 1, ...)``.
         lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``. The box of a budget that is not
             usable is a point.
@@ -230,7 +230,7 @@ class CertifiedShards:
             DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("training again reads other records, or other slices, than those kept")
+            raise DataError("training again uses other records, or other slices, than the stored ensemble")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)
@@ -238,8 +238,9 @@ class CertifiedShards:
                 pairs = zip(getattr(anew, name), getattr(self, name), strict=True)
                 if not all(torch.equal(one[shard, known], two[shard, known]) for one, two in pairs):
                     raise DataError(
-                        f"training shard {shard} again gives other {name} than those kept; so it also does with "
-                        "another processor or PyTorch, or with a C++ compiler where there was none, or without"
+                        f"training shard {shard} again gives other {name} than those kept; this also happens on "
+                        "another kind of processor, with another version of PyTorch, or if a C++ compiler was added or "
+                        "removed"
                     )
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 

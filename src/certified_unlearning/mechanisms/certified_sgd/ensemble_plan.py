@@ -50,7 +50,7 @@ class EnsemblePlan(BaseModel):
         epochs: Number of updates in each stage. Each update reads all records of the stage.
         step_size: Step size ``alpha``.
         bound: Bound to which the entries of a record's gradient are clipped.
-        key: Key that draws slices and starts; it does not depend on the records.
+        key: Key from which slices and starts are drawn; it does not depend on the records.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -111,7 +111,7 @@ class EnsemblePlan(BaseModel):
         if made.budgets[-1] >= smallest:
             raise ParameterError(
                 f"budgets must be below the number of records of a slice, {smallest} here, got {made.budgets[-1]}: "
-                "take smaller ones, or fewer shards or slices"
+                "use smaller budgets, or fewer shards or slices"
             )
         return made
 

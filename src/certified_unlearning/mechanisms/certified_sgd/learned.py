@@ -60,8 +60,8 @@ class Learned:
         Args:
             tensors: The tensors by name, such as from a file.
             network: The layers.
-            bounding: How bounds are computed. Lines of the last update are used only if it requests them and they
-                exist.
+            bounding: Method of computing bounds. Lines of the last update are used only if this method requests them
+                and they exist.
             budgets: Budget of each box.
             smallest_batch: Number of records in the smallest batch.
 
@@ -95,7 +95,7 @@ class Learned:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Parameters, boxes, and any lines, by their names in a file."""
+        """The parameters, the boxes, and the lines if there are any, by their names in a file."""
         found: dict[str, Tensor] = {}
         for place, (values, box) in enumerate(zip(self.parameters, self.box, strict=True)):
             found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
@@ -105,7 +105,7 @@ class Learned:
 
     @property
     def differences(self) -> Differences:
-        """How differences of logits are bounded: as ``bounding`` requests, if the lines that it needs exist."""
+        """Method of bounding differences of logits: the method in ``bounding``, if the lines that it needs exist."""
         differences = self.bounding.differences
         return "relaxed" if differences == "updated" and self.last is None else differences
 
@@ -128,11 +128,11 @@ class Learned:
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
 
     def certified(self, rows: Tensor) -> Tensor:
-        """Return which predictions no neighbour within a budget changes, shape ``(budgets, records)``.
+        """Return a mask of the predictions that no neighbour within a budget changes, shape ``(budgets, records)``.
 
-        A prediction is certified if it is the same for all parameters of the budget's box, or for all of these that
-        satisfy the lines of the last update. A prediction that is certified for a budget is also certified for all
-        smaller budgets, because these have fewer neighbours.
+        A prediction is certified if it is the same for all parameters of the budget's box, or for all parameters of the
+        box that satisfy the lines of the last update. A prediction that is certified for a budget is also certified for
+        all smaller budgets, because these have fewer neighbours.
         """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
@@ -147,7 +147,7 @@ class Learned:
         return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
-        """Return which predictions are certified for ``k`` changes, by the box of the smallest sufficient budget.
+        """Return a mask of the predictions that the box of the smallest sufficient budget certifies for ``k`` changes.
 
         Raises:
             ParameterError: No budget covers ``k``.
@@ -155,7 +155,7 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return which predictions the box of budget number ``run`` certifies.
+        """Return a mask of the predictions that the box of budget number ``run`` certifies.
 
         With lines, larger boxes may certify further predictions.
         """
@@ -189,7 +189,10 @@ class Learned:
         return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Return, for each budget, bounds on the share of right predictions that hold for all neighbours within it."""
+        """Return bounds on the share of right predictions for each budget.
+
+        The bounds are valid for all neighbours within the budget.
+        """
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
             [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],

@@ -31,9 +31,10 @@ SERVES: dict[Changes, tuple[Relation, ...]] = {
     "additions and removals": ("replace-one", "add-remove"),
     "additions or removals": ("add-remove",),
 }
-"""The relations that each kind of changes serves: boxes of k changes contain a neighbour's boxes of k - 1 changes.
+"""The relations that are valid for each kind of changes.
 
-To replace a record is two changes.
+For these relations, boxes of k changes contain a neighbour's boxes of k - 1 changes. The replacement of a record is two
+changes.
 """
 
 NOT_PROMISED = (
@@ -214,10 +215,10 @@ def share_release(
     # Digits far below the noise could reveal in which order floats were added.
     digits = max(0, 2 - math.floor(math.log10(sigma)))
     drawn = Assumption(
-        statement="noise is Gaussian as real numbers are",
+        statement="noise has the exact Gaussian distribution on the real numbers",
         status="assumed",
-        by="it is drawn in float64 from the operating system's random numbers, and the sum rounded to a hundredth of "
-        "its deviation",
+        by="it is drawn in float64 from the operating system's random numbers, and the sum is rounded to a hundredth "
+        "of the noise's deviation",
     )
     share = min(1.0, max(0.0, round(noisy, digits)))
     assumptions = (*assumptions_of(relation), drawn)
@@ -264,16 +265,16 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
         if not known:
             raise ParameterError(f"relation must be replace-one or add-remove, got {relation!r}")
         raise AssumptionError(
-            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii do "
-            "not cover some neighbours"
+            f"private labels with relation {relation} need boxes of changes = {known}, got {changes!r}: with "
+            f"{changes!r}, radii do not cover some neighbours"
         )
     require_count(least=1, **{"budgets[0]": learned.budgets[0]})
     wanted = range(1, learned.budgets[-1] + 1)
     missing = sorted({*wanted} - {*learned.budgets})
     if missing:
         raise AssumptionError(
-            f"budgets must hold every k up to the largest, {learned.budgets[-1]}, but k = {missing[0]} is missing: "
-            "over a coarse grid one record may move a radius by more than one"
+            f"budgets must contain every k up to the largest, {learned.budgets[-1]}, but k = {missing[0]} is missing: "
+            "if budgets are left out, one record may change a radius by more than one"
         )
     if not (settings.bounding.rounding.is_outward and learned.bounding.rounding.is_outward):
         raise AssumptionError("naive rounding proves no radius: private labels need rounding outward")
@@ -284,7 +285,7 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
 
 
 def _radii(learned: Learned, rows: Tensor) -> Sequence[int]:
-    """Return, for each label, how many boxes certify it without a gap, beginning with the smallest box."""
+    """Return, for each label, the number of boxes that certify it without a gap, counted from the smallest box."""
     found: list[int] = learned.certified(rows).long().cumprod(dim=0).sum(dim=0).tolist()
     return found
 

@@ -32,7 +32,7 @@ class CertifiedSgd:
         batch_size: Number of places of a batch. Places that do not fill a batch are left out, for every data set.
         epochs: Number of passes over the batches, which are the same in every pass.
         neighbourhood: The data sets that the boxes cover. Its means must be over present records.
-        bounding: How bounds are computed.
+        bounding: Method of computing bounds.
     """
 
     network: Network
@@ -93,7 +93,7 @@ class CertifiedSgd:
             present: Whether each record is present, shape ``(records,)``.
             budgets: At least one budget, in rising order; a budget of 0 certifies nothing.
             public: Whether each record stays in every neighbouring data set, shape ``(records,)``. None: no record
-                does.
+                stays in all of them.
 
         Raises:
             AssumptionError: The removals of a budget could empty a batch.

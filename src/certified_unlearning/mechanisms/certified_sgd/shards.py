@@ -1,4 +1,6 @@
-"""The places of records in an ensemble of shards, and when shards are trained again; all from counts, without PyTorch.
+"""The places of records in an ensemble of shards, and the repeated training of shards.
+
+Everything is computed from counts, without PyTorch.
 
 Sources: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021), for shards and slices; Wicker et al., *Certificates of
 Differential Privacy and Unlearning for Gradient-Based Training*, for shards that answer while a budget lasts.

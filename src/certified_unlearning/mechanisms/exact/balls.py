@@ -1,4 +1,4 @@
-"""Euclidean balls around the origin, which contain the models, and the base of methods that start at the origin."""
+"""Euclidean balls around the origin that contain the models, and the base class of methods that start at the origin."""
 
 from typing import Generic, TypeVar
 

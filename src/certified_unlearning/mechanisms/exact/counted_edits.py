@@ -48,7 +48,7 @@ class CountedEdits:
     def edit(self, removed: Sequence[int], inserted: Sequence[int]) -> bool:
         """Delete some records and insert others.
 
-        Each of them counts as one edit.
+        Each deletion and each insertion counts as one edit.
 
         Args:
             removed: Ids of present records.

@@ -6,9 +6,8 @@ edited records. Source: Ullah (dissertation, Johns Hopkins University, 2024), ch
 and 19 to 24, corrected.
 
 Exact unlearning means: the whole trajectory has the distribution of one that was learned on the edited records alone.
-This holds for requests that were chosen without looking at models, states and randomness, and up to rounding
-(`ExactDescent.refresh`). It needs gradients that are sums over single records, but neither convexity nor a bound on
-gradients.
+Up to rounding (`ExactDescent.refresh`), this holds for requests that were chosen without looking at models, states and
+randomness. Exactness needs gradients that are sums over single records, but neither convexity nor a bound on gradients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,8 +34,9 @@ class ExactDescent(Generic[SettingsT]):
         settings: The constants.
         records: The records. Rows may be added to them, and an id is the position of a row.
         from_batches: Whether an edit computes each changed gradient from all members of its batch, which needs ``m``
-            gradients of records, instead of updating it by the difference. Then no row of a removed record is read, so
-            it may already be erased. Also, the last bits of a gradient do not reveal that it changed.
+            gradients of records, instead of updating it by the difference. If True, an edit reads no row of a removed
+            record, so these rows may already be erased. Also, the last bits of a gradient do not reveal that the
+            gradient changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
@@ -57,8 +57,8 @@ class ExactDescent(Generic[SettingsT]):
             trials: Number of independent runs.
 
         Raises:
-            ParameterError: An id is not that of a row or is a duplicate, or ``trials`` is not at least 1.
-            AssumptionError: There are not more records than members of a batch.
+            ParameterError: An id is not the position of a row or is a duplicate, or ``trials`` is not at least 1.
+            AssumptionError: The number of records is at most the batch size.
         """
         require_count(least=1, trials=trials)
         alive = Alive(ids.to(draws.device))
@@ -86,8 +86,8 @@ class ExactDescent(Generic[SettingsT]):
             draws: Fresh randomness, never used before.
 
         Returns:
-            The work of the edit. It reveals when a record was used, which no trajectory does after the edit. So it must
-            not be kept together with a trajectory.
+            The work of the edit. The work reveals when a record was used; a trajectory does not reveal this after the
+            edit. So the work must not be kept together with a trajectory.
 
         Raises:
             ParameterError: A removed id is absent, or an inserted id is not new or has no row.
@@ -242,7 +242,7 @@ def edit_ids(
 
     Raises:
         ParameterError: A removed id is absent, or an inserted id is not new.
-        AssumptionError: No more records would remain than a batch has members.
+        AssumptionError: The number of remaining records would be at most the batch size.
     """
     require_more_than_a_batch(len(alive) - len(removed) + len(inserted), batch_size)
     leaving, entering = (torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted))

@@ -23,4 +23,4 @@ def require_close(name: str, stored: Tensor, expected: Tensor, tolerance: float 
     """Raise `DataError` if stored numbers are not finite or differ by more than ``tolerance``, as in `TOLERANCE`."""
     off, scale = float((stored - expected).abs().max()), max(1.0, float(expected.abs().max()))
     if not off <= tolerance * scale:
-        raise DataError(f"{name} are off by {off:g} from those computed anew, more than {tolerance:g} times {scale:g}")
+        raise DataError(f"{name} are off by {off:g} from recomputed values, more than {tolerance:g} times {scale:g}")

@@ -106,7 +106,10 @@ class LeanSubsampleDescent:
         return self._learn_again(state, used, fresh)
 
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Insert a record: batches before the first that it joins stay. Errors are those of `ExactDescent.edit`."""
+        """Insert a record.
+
+        The batches before the first batch that the record joins do not change. Errors are those of `ExactDescent.edit`.
+        """
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
         trials, counts = torch.unique_consecutive(changes.trials, return_counts=True)

@@ -3,7 +3,7 @@
 Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12. These claims show the two
 kinds of stability in their simplest form, to which lower bounds reduce. After an edit, value and state have the
 distribution of a fresh mean of the edited records, if requests were chosen without looking at values or states. The
-size of the part, or the noise, stays that of learning, however many records are inserted and deleted later.
+size of the part, or the noise, stays the same as in learning, however many records are inserted and deleted later.
 
 With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the unit
 ball, an edit changes the value with probability at most ``rho``.
@@ -93,8 +93,8 @@ class SubsampledMean:
         """Publish means of some records.
 
         Raises:
-            ParameterError: An id is not that of a row or is a duplicate, or ``trials`` is not at least 1.
-            AssumptionError: There are not more records than members of a part.
+            ParameterError: An id is not the position of a row or is a duplicate, or ``trials`` is not at least 1.
+            AssumptionError: The number of records is at most the size of a part.
         """
         alive = _alive(self.rows, ids, draws, trials)
         require_more_than_a_batch(len(alive), self.size)
@@ -163,8 +163,8 @@ class NoisyMean:
         """Publish noisy means of some records.
 
         Raises:
-            ParameterError: There is no record, an id is not that of a row or is a duplicate, or ``trials`` is not at
-                least 1.
+            ParameterError: There is no record, an id is not the position of a row or is a duplicate, or ``trials`` is
+                not at least 1.
         """
         alive = _alive(self.rows, ids, draws, trials)
         mean = self.rows[alive.ids].mean(dim=0)

@@ -38,7 +38,7 @@ class QuantizedSgd(Descent):
         return quantized(gradients, self.quantum, randomness)
 
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
-        """Keep the offsets, and return where directions stay: where no coordinate leaves its cell."""
+        """Keep the offsets. A direction stays the same if no coordinate leaves its cell."""
         same = cells(old, self.quantum, randomness) == cells(new, self.quantum, randomness)
         return randomness, same.all(dim=-1)
 

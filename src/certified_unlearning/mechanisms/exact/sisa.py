@@ -111,7 +111,7 @@ class Shards:
         """
         there = self.alive == record
         if not bool(there.any()):
-            raise ParameterError(f"record {record} is not there to be removed")
+            raise ParameterError(f"record {record} is not there, so it cannot be removed")
         place = self.places[:, there][:, 0]
         self.alive, self.places = self.alive[~there], self.places[:, ~there]
         return self._edited(place, draws)

@@ -1,8 +1,8 @@
 """The state that a descent stores so that it can unlearn: every iteration of every trial.
 
 A trajectory reveals when each record was used, and contains gradients without noise. It must be as secret as the
-records. Exactness is a statement about one trajectory, not about two. So after an edit, no older copy may be kept, and
-nothing about the edit's draws or cost.
+records. Exactness is a statement about a single trajectory, not about a pair. So after an edit, all older copies and
+all information about the edit's draws and cost must be deleted.
 """
 
 from abc import ABC, abstractmethod
@@ -74,12 +74,13 @@ class Descent(ABC):
             draws: Fresh randomness.
 
         Returns:
-            The new randomness, and whether each direction stayed the same, shape ``(k,)``. A change is a rejection.
+            The new randomness, and whether each direction stayed the same, shape ``(k,)``. A changed direction counts
+            as a rejection.
         """
 
     @abstractmethod
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return the probability that changed gradients change directions, given the randomness, shape ``(k,)``."""
+        """Return the probability that directions change with the gradients, given the randomness, shape ``(k,)``."""
 
     def moved(self, points: Tensor, directions: Tensor) -> Tensor:
         """Return the points after one projected step along the directions, shape ``(k, d)``."""
@@ -146,11 +147,17 @@ class Trajectory(Generic[SettingsT]):
         return len(self.batches)
 
     def model(self) -> Tensor:
-        """Return the models, shape ``(trials, d)``: the mean of all ``T + 1`` iterates, or the last if accelerated."""
+        """Return the models, shape ``(trials, d)``.
+
+        A model is the mean of all ``T + 1`` iterates; in accelerated descent, it is the last iterate.
+        """
         return self.weights[:, -1].clone() if self.settings.accelerated else self.weights.mean(dim=1)
 
     def points(self, trials: Tensor, steps: Tensor) -> Tensor:
-        """Return the points of gradients, shape ``(k, d)``, for ``k`` pairs of a trial and an iteration from 0."""
+        """Return the points at which gradients are computed, shape ``(k, d)``.
+
+        They are given by ``k`` pairs of a trial and an iteration, counted from 0.
+        """
         weights = self.weights[trials, steps]
         if not self.settings.accelerated:
             return weights

@@ -54,13 +54,14 @@ class DescentLearner(LinearLearner):
     Attributes:
         steps: Number of steps ``I`` of the published theorems; 0 with ``shifted``, which plans every removal
             separately.
-        radius: Radius of the ball onto which every step projects, which the published theorems need; None if there is
-            no projection.
+        radius: Radius of the ball onto which every step projects; None if there is no projection. The published
+            theorems need a projection.
         variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 of the source, N.1 of
             Langevin unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
-        accountant: ``shifted`` compares with a model that is published and continued at the same times.
-            ``conditional``, for published state only, compares with retraining that gets noise once. ``as published``
-            uses the theorems, which cover one record at a time.
+        accountant: ``shifted`` compares with a model that is published, and continued, after the same numbers of steps
+            as the learner's model. ``conditional``, for published state only, compares with a retrained model to which
+            noise is added a single time. ``as published`` uses the published theorems, which cover one record at a
+            time.
         adjacency: ``zero-out`` or ``replace``.
     """
 
@@ -102,8 +103,8 @@ class DescentLearner(LinearLearner):
             variant: ``secret-state`` or ``published-state``.
             sigma: Standard deviation of the noise on published weights. None: the smallest with which ``steps`` steps
                 remove ``records`` records in the first request.
-            steps: Number of steps of the first request. None, without ``sigma``: the number in which the influence of
-                earlier learning decreases by a factor ``e``.
+            steps: Number of steps of the first request. If ``steps`` and ``sigma`` are both None, it is the number of
+                steps in which the influence of earlier learning decreases by a factor ``e``.
             records: Number of records that ``steps`` steps must be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: Adjacency of the comparator's data.
@@ -124,7 +125,7 @@ class DescentLearner(LinearLearner):
         require_one_to_plan(sigma, steps)
         require_one_of(get_args(DescentAccountant), accountant=accountant)
         if accountant == "conditional" and variant != "published-state":
-            raise ParameterError("accountant conditional is for published state; with secret state, use shifted")
+            raise ParameterError("accountant conditional needs published state; with secret state, use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         require_class_weights(class_weights, classes=classes)
@@ -298,8 +299,9 @@ class DescentLearner(LinearLearner):
         """Draw published weights; see `LinearLearner.laws`.
 
         The comparator is that of the accountant. With secret state, the comparator learns for the same total number of
-        steps and gets noise once. With published state, it is published and continued at the same times. With
-        ``conditional``, it learns and gets noise once.
+        steps as the learner, and noise is added a single time. With published state, the comparator is published, and
+        continued, after the same numbers of steps as the learner. With ``conditional``, it learns, and noise is added a
+        single time.
         """
         fed_back = self.variant == "published-state"
 
@@ -334,7 +336,7 @@ class DescentLearner(LinearLearner):
         ).mu
 
     def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
-        """Return the smallest noise for which these steps answer the first request, or the noise of Theorem N.2."""
+        """Return the smallest noise with which these steps answer the first request, or the noise of Theorem N.2."""
         epsilon, delta = self.epsilon, self.delta
         if self.accountant == "conditional":
             assert steps is not None
@@ -353,7 +355,10 @@ class DescentLearner(LinearLearner):
         return self._published_state_plan(problem).sigma
 
     def _converging(self, sigma: float) -> "DescentLearner":
-        """Return the learner with enough learning steps for a remaining distance that is small, also for this noise."""
+        """Return the learner with enough learning steps.
+
+        After them, the remaining distance to the optimum is small, also compared with this noise.
+        """
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
@@ -375,7 +380,7 @@ class DescentLearner(LinearLearner):
 
     @property
     def _fadings(self) -> float:
-        """How often, in a request's default steps, the influence of earlier learning decreases by a factor ``e``."""
+        """Number of times that earlier learning's influence falls by a factor ``e`` in a request's default steps."""
         if self.accountant != "conditional":
             return 1.0
         # The published noise must fade first, because learning continues from it.

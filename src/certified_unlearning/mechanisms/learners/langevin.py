@@ -82,11 +82,11 @@ class LangevinLearner(NoisyLearner):
             regularisation: Strength of the regulariser per record, ``lambda / n``.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
-            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records, but large
-                enough that rounding does not exceed it.
-            steps: Number of steps that remove ``records`` records, at least 1. None, without ``sigma``:
-                ``1 / (step_size strong_convexity)`` steps, in which the influence of earlier learning decreases by a
-                factor ``e``.
+            sigma: Noise scale. None: the smallest scale with which ``steps`` steps remove ``records`` records, but
+                large enough that rounding does not exceed the noise.
+            steps: Number of steps that remove ``records`` records, at least 1. If ``steps`` and ``sigma`` are both
+                None, there are ``1 / (step_size strong_convexity)`` steps. In this number of steps, the influence of
+                earlier learning decreases by a factor ``e``.
             records: Number of records that ``steps`` steps must be able to remove at once. Any number of records can be
                 removed later, by more steps.
             accountant: Name of the accountant.
@@ -197,7 +197,7 @@ class LangevinLearner(NoisyLearner):
 
         Raises:
             ParameterError: More records are removed than are present.
-            AssumptionError: Learning, rounding or noise would add more than delta to delta.
+            AssumptionError: The additions to delta, for learning, rounding and noise, would exceed delta.
             InfeasibleError: The target cannot be met.
         """
         planned = accounting.least_steps_after(

@@ -235,7 +235,7 @@ class LinearLearner(BaseModel):
 
         Args:
             history: All removals so far. If it is empty, the run guarantees nothing (epsilon = 0).
-            dataset: Name of the data set; not the name of a built-in one.
+            dataset: Name of the data set; it must not be the name of a built-in data set.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
             data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
@@ -284,7 +284,7 @@ class LinearLearner(BaseModel):
         return OwnBatch((self.run(history, dataset="own", features="given", data_digest=None),), trials, keys)
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> descent.Objective:
-        """Return logistic regression for two classes, softmax regression for more, least squares for targets."""
+        """Return the objective: logistic or softmax regression for classes, or least squares for targets."""
         problem = self.exact_problem
         if self.classes == 1:
             return SquaredObjective(rows, labels, strong_convexity=problem.strong_convexity, normaliser=normaliser)
@@ -417,7 +417,11 @@ class NoisyLearner(LinearLearner):
         removing: Sequence[int],
         comparing: Sequence[int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw models; the comparator's have the same start and the same total number of steps; see `LinearLearner`."""
+        """Draw published models; see `LinearLearner.laws`.
+
+        The comparator's models have the same start, and the same total number of steps, as the models after the
+        removal.
+        """
         learned = self.learn(*whole, learning)
         unlearned = self.unlearn(learned, *left, [removal], removing)
         begun = self.model_copy(update={"learning_steps": 0})

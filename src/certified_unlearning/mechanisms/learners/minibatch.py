@@ -58,12 +58,12 @@ With this number, the noise of the gradient is an equally small part of ``1 / m`
 This number and `ROWS_PER_FADING` are for the longest steps, ``2 / (L + m)``, which contract most.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""Share of the rows by `ROWS_PER_FADING` and `ROWS_FOR_LONGEST` that suffices with steps that are half as long.
+"""Share of the rows of `ROWS_PER_FADING` and `ROWS_FOR_LONGEST` that suffices for steps of half the length.
 
 There are then twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all rows have
 in common; shorter steps reduce the noise of that direction to a fourth or less. If the regulariser is so strong that
-``ROWS_FOR_LONGEST`` decides, fewer rows cost too much: on MNIST with ``C n = 20``, accuracy differed by 0.013 between
-orders of the records.
+``ROWS_FOR_LONGEST`` decides, fewer rows cost too much accuracy: on MNIST with ``C n = 20``, the accuracy differed by
+0.013 between orders of the records.
 
 With these numbers, noise and gradients together were measured to cost at most 0.0035 of accuracy. This is the mean over
 the orders in which records are dealt, for 30 000 records of 20 features and 11 982 of 784, with ``C n`` from 20 to
@@ -110,7 +110,7 @@ class MiniBatchLearner(NoisyLearner):
     """A `NoisyLearner` with one mini-batch per step, and a step size of at most ``2 / (L + m)``.
 
     Rows must be in dealt order, and signed for two classes, as for `engine.minibatch.CyclicObjective`. Zeros or another
-    row replace a removed row. A request reads only its batches.
+    row replace a removed row. A request reads only the batches of its records.
 
     Attributes:
         batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` divided by the number of
@@ -158,9 +158,9 @@ class MiniBatchLearner(NoisyLearner):
             delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: Batch size ``b``.
             step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
-            sigma: Noise scale. None: the smallest with which ``steps`` steps remove ``records`` records, whichever
-                batches they are in; without ``steps``, the largest with which the noise in scores stays within
-                `SCORE_NOISE` and `NOISE_OF_LONGEST`.
+            sigma: Noise scale. None, with ``steps``: the smallest scale with which these steps remove ``records``
+                records, whichever batches they are in. None, without ``steps``: the largest scale with which the noise
+                in scores stays within `SCORE_NOISE` and `NOISE_OF_LONGEST`.
             steps: Largest number of steps of a removal of ``records`` records, at least 1.
             records: Number of records that ``steps`` steps must be able to remove at once.
             adjacency: Adjacency of the comparator's data.
@@ -187,7 +187,7 @@ class MiniBatchLearner(NoisyLearner):
             require_count(least=1, learning_steps=learning_steps)
         target_delta = required_delta(delta, n)
         if step_share > 1:
-            raise ParameterError(f"step_share must be at most 1, longer steps contract less, got {step_share}")
+            raise ParameterError(f"step_share must be at most 1, because longer steps contract less, got {step_share}")
         if batch_size > n:
             raise ParameterError(f"batch_size must be at most the number of records, {n}, got {batch_size}")
         require_one_to_plan(sigma, steps)
@@ -276,13 +276,13 @@ class MiniBatchLearner(NoisyLearner):
 
         Raises:
             ParameterError: More records are removed than are present.
-            AssumptionError: Rounding or noise would add more than delta to delta.
+            AssumptionError: The additions to delta, for rounding and noise, would exceed delta.
             InfeasibleError: The target cannot be met.
         """
         stream = self.stream(history)
         left = self.n - sum(stream.schedule.records)
         if records > left:
-            raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
+            raise ParameterError(f"records must be at most n = {left}, the number of records left, got {records}")
         steps = planning.least_steps_after(stream, records=records, minimum_steps=1, places=places)
         self._require_payable(stream.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
         return Removal(records, steps, places)
@@ -397,8 +397,8 @@ class MiniBatchLearner(NoisyLearner):
         added = failure_delta(problem, steps=steps, epsilon=self.epsilon)
         if added > self.delta:
             raise AssumptionError(
-                f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
-                "larger than assumed; raise delta, or learn again"
+                f"after {steps} steps, {added:.2g} would be added to delta = {self.delta:.2g}, because random norms "
+                "can be larger than assumed; raise delta, or learn again"
             )
 
 

@@ -2,14 +2,14 @@
 
 All models are unlearned and released together. The objective is the sum, over classes, of the logistic losses against
 the rest. So it separates into one objective for each class, with weights of its own. All weights are published together
-with independent noise. This is one Gaussian vector, and the shift of its mean is the root of the sum of the classes'
-squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the share of the
-budget that it needs.
+with independent noise. Together, they form one Gaussian vector, and the shift of its mean is the root of the sum of the
+classes' squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the
+share of the budget that it needs.
 
 A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the other
 models. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
 a pass reads the rows once, for all classes whose share of the budget is not small. If this does not help, or if counts
-require it, all classes are learned anew. If no Hessian is made, every request refits all classes.
+require it, all classes are learned anew. If no Hessian is computed, every request refits all classes.
 """
 
 import math
@@ -91,8 +91,8 @@ class OneVsRest:
         """Return the models without some records, and how the data were read.
 
         Args:
-            models: The models. Unless the data are read, the new models take over their curvatures, which change in
-                place.
+            models: The models. Unless the data are read, the new models take over the curvatures of these models, which
+                are changed in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. They are not used if
                 every request reads the data.
             gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.

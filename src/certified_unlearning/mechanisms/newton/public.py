@@ -3,7 +3,7 @@
 A factor certifies the smallest eigenvalue. If Cholesky's algorithm completes for a symmetric matrix ``A`` in floating
 point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification of
 Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its evaluated smallest
-eigenvalue, which is only a guess, and then factored. Twice the bound is used, for libraries that multiply by
+eigenvalue, which is only a guess, and then factored. Twice the bound is used, because some libraries multiply by
 reciprocals.
 """
 

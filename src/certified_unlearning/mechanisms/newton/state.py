@@ -45,7 +45,7 @@ class Removed(NamedTuple):
 
     Attributes:
         gradient: The change ``ghat`` of the gradient when the records leave, shape ``(d,)``.
-        curved: Rows whose squares, divided by ``n``, are the records' part of the Hessian, shape ``(records, d)``.
+        curved: Rows ``A``, shape ``(records, d)``. The records' part of the Hessian is ``A'A / n``.
     """
 
     gradient: Array

@@ -1,4 +1,4 @@
-"""Noisy gradient descent (Algorithm 1), and the same on randomly projected rows (Algorithm 2), for many trials.
+"""Noisy gradient descent on rows (Algorithm 1), or on randomly projected rows (Algorithm 2), for many trials.
 
 Source: Ullah (2024). Every step uses all records, adds noise to their mean gradient, and projects. The mean of all
 iterates is published. `accounting.private.learners.NoisyDescent` computes the privacy.
@@ -53,7 +53,8 @@ def iterates(
             ``regulariser w - pull``. None for other plans.
 
     Raises:
-        ParameterError: The plan is for other records, or there is a regulariser without a pull, or a pull without one.
+        ParameterError: The plan is for other records, or there is a regulariser without a pull, or a pull without a
+            regulariser.
     """
     require_fitting(plan.problem, records)
     if (pull is None) != (plan.regulariser == 0):

@@ -1,4 +1,4 @@
-"""Checks that the rounding of gradients keeps to its share of a sensitivity, if no ball bounds the weights.
+"""Checks that the rounding of gradients stays within its share of a sensitivity, if no ball bounds the weights.
 
 The norm of the weights is public here, and so is the error of a gradient. If two points are so close that the rounding
 of their gradients' difference would exceed its share, a larger distance is used instead of the distance between them.
@@ -17,7 +17,7 @@ LENGTH_ERROR = 1e-9
 
 
 def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weights: Tensor) -> float:
-    """Return an upper bound on the distance between mean gradients at public weights and the exact ones.
+    """Return an upper bound on the distance between computed and exact mean gradients at public weights.
 
     Args:
         problem: Problem with the bounds of the records.
@@ -53,8 +53,8 @@ def counted_distances(
 ) -> Tensor:
     """Return the distances of points that noise must cover, shape ``(trials, 1)``.
 
-    A difference of gradients has the rounding of both gradients. So no returned distance is smaller than one at which
-    this rounding keeps to its share.
+    A difference of gradients has the rounding of both gradients. So returned distances are large enough that this
+    rounding stays within its share.
 
     Args:
         problem: Problem with the bounds of the records.

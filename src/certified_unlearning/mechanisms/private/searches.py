@@ -25,7 +25,7 @@ ADDRESS_BITS = 128
 
 
 class LearnedWeights(NamedTuple):
-    """The selected model of each trial, and which candidate it is.
+    """The selected model of each trial, and its number among the candidates.
 
     Both may be published.
 

@@ -3,7 +3,7 @@
 Source: Ullah (2024). `accounting.private.spider` computes the privacy: `SpiderBoost` with full batches, `SampledSpider`
 with differences over batches that each record joins at random. The rounding of gradients may use up a share of each
 sensitivity, and this module checks that it does not use more. If two points are so close that the rounding of their
-gradients' difference would exceed the share, the noise is that of points far enough apart. Both points are already
+gradients' difference would exceed the share, the noise is that for points at a larger distance. Both points are already
 public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted. Certificates state
 this as an assumption.
 """
@@ -24,7 +24,7 @@ from certified_unlearning.mechanisms.private.rounding_share import counted_dista
 Batches = Callable[[int], Sequence[Tensor]]
 """A function from a step to the positions of the records in its batch, for each trial."""
 Differences = Callable[[int, Tensor, Tensor], Tensor]
-"""A function from a step, its weights and the previous weights to the mean difference of the gradients at both."""
+"""A function from a step, its weights and the previous weights to the mean difference of gradients at both weights."""
 
 
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:

@@ -6,8 +6,8 @@ known without a pass, and a step against it is taken. Then passes follow. Each p
 remaining rows and takes a step against it. The passes end when the gradient's norm plus rounding is within the budget.
 Usually one or two passes suffice.
 
-*The certificate* is about the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. How ``w`` was
-found does not matter: neither the guide nor the gradient from which a request starts affects the bound.
+*The certificate* is about the last evaluated gradient: ``|w - w*_R| <= |grad f_R(w)| / m <= budget / m``. The way in
+which ``w`` was found does not matter: neither the guide nor the gradient from which a request starts affects the bound.
 
 *Adaptive requests.* The weights and the guide depend on records that were removed before, and on the order of removals.
 They depend on published noise only through the requests: both are functions of the data and of the requests so far.

@@ -138,7 +138,7 @@ def test_only_states_of_the_same_settings_are_restored() -> None:
     run, _ = far_away().learn(torch.arange(4), 5, Draws(1))
     stored = run.tensors()
     for other in (far_away(sigma=2.0), far_away(steps=5)):
-        with pytest.raises(ParameterError, match="an edit must keep to what was learned with"):
+        with pytest.raises(ParameterError, match="an edit must use the settings of learning"):
             other.restore(stored)
     with pytest.raises(ParameterError, match="must have the tensors noisy, too"):
         far_away().restore({name: stored[name] for name in stored if name != "noisy"})
@@ -184,7 +184,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         FederatedAveragingSettings(0.0, 3)
     with pytest.raises(AssumptionError, match=r"no row may be longer than row_norm = 1\.0, got length 1\.41421"):
         Lloyd(torch.ones(3, 2).double(), CENTRES, row_norm=1.0)
-    with pytest.raises(ParameterError, match="rows and centres must have as many features"):
+    with pytest.raises(ParameterError, match="rows and centres must have the same number of features"):
         Lloyd(torch.ones(3, 4).double(), CENTRES, row_norm=9.0)
     wrong = FederatedAveraging(lambda models, clients: models, zero(), FederatedAveragingSettings(1.0, 1))
     with pytest.raises(ParameterError, match=r"trained models must have shape \(k, clients, d\) = \(5, 1, 1\)"):

@@ -40,7 +40,7 @@ class DualAveragingSettings:
 class DualAveraging(FromOrigin[DualAveragingSettings]):
     """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``.
 
-    The output is the average.
+    The output is the average of the models.
     """
 
     gradients_per_increment = 1

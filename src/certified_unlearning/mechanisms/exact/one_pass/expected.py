@@ -32,7 +32,7 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
 
 
 def _of_trial(system: PrefixSums, tree: PrefixTree, trial: int) -> Tensor:
-    """Return the numbers of gradients, tests, recomputations and positions run again, on average; shape ``(4,)``."""
+    """Return the mean numbers of gradients, tests, recomputations and positions run again, shape ``(4,)``."""
     size = tree.size
     positions = torch.arange(1, size, device=tree.order.device)
     rows = torch.full_like(positions, trial)

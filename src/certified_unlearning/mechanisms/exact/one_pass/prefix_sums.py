@@ -6,8 +6,8 @@ run that learned the edited records afresh. This holds for any increments and up
 often an edit causes a recomputation (`accounting.tv.tree`).
 
 A state contains increments without noise, so it reveals gradients of single records. Two states, before and after an
-edit, reveal the edited record. Exactness is about each state, not about pairs. So old states must be erased, and also
-the uniform draws and the record of which edits caused recomputations.
+edit, reveal the edited record. Exactness concerns each single state, not pairs of states. So old states must be erased,
+and so must the uniform draws and the list of edits that caused recomputations.
 """
 
 import math
@@ -55,8 +55,8 @@ class PrefixSumSettings:
     """The noise and the order. They are the same for all edits: an edit reproduces the distribution of this algorithm.
 
     Attributes:
-        sigmas: Standard deviations of the noise on nodes, per coordinate, for each height, leaves first. Their number
-            limits the number of records to ``2^heights - 1``.
+        sigmas: Standard deviations of the noise on nodes, per coordinate, for each height, leaves first. The number of
+            heights limits the number of records to ``2^heights - 1``.
         order: The order of records; see `Order`.
 
     Raises:
@@ -91,8 +91,8 @@ class PrefixSumSettings:
         """Return settings for a stream: at every size, an edit causes a recomputation with probability at most ``rho``.
 
         Args:
-            budget: How ``rho`` is divided among heights: `accounting.tv.tree.Budget`. Except for `equal`,
-                ``most_records`` may be as large as 2^40 at no cost.
+            budget: Division of ``rho`` among heights: `accounting.tv.tree.Budget`. Except for `equal`, ``most_records``
+                may be as large as 2^40 at no cost.
             rho: Target stability.
             sensitivity: Largest change of a sum if one record is replaced.
             most_records: Largest number of records that the run will ever have.
@@ -114,8 +114,8 @@ class PrefixSums:
         """Learn from each record once.
 
         Args:
-            records: Distinct names of the records, shape ``(n,)``, int64. If the order is that of arrival, they must be
-                in this order.
+            records: Distinct names of the records, shape ``(n,)``, int64. With the order ``arrival``, they must be in
+                the order of arrival.
             trials: Number of independent runs.
             draws: Fresh randomness.
 
@@ -123,8 +123,8 @@ class PrefixSums:
             The state, and the work of learning.
 
         Raises:
-            ParameterError: There are no records, a name is a duplicate, or there are more records than the noise
-                allows.
+            ParameterError: There are no records, a name is a duplicate, or there are more records than ``sigmas``
+                allow.
         """
         require_names(records)
         order = draws.orders(records, trials) if self.settings.order == "random" else records.repeat(trials, 1)
@@ -144,7 +144,7 @@ class PrefixSums:
         """Insert a record in all trials, and return the work. The state changes in place.
 
         Raises:
-            ParameterError: The record is already present, or the noise does not allow another record.
+            ParameterError: The record is already present, or ``sigmas`` do not allow another record.
         """
         return self._work(tree.insert(record, self._places(tree, draws), draws))
 
@@ -161,8 +161,8 @@ class PrefixSums:
         tree = PrefixTree.from_tensors(self.learner, tensors)
         if tuple(tree.sigmas.tolist()) != self.settings.sigmas:
             raise ParameterError(
-                f"sigmas are {self.settings.sigmas}, the stored state was learned with {tuple(tree.sigmas.tolist())}: "
-                "an edit must keep to the settings that were learned with"
+                f"sigmas are {self.settings.sigmas}, but the stored state was learned with "
+                f"{tuple(tree.sigmas.tolist())}: an edit must use the settings of learning"
             )
         return tree
 

@@ -30,7 +30,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
     Args:
         system: The learner.
         run: The learner's state, with noise; it is not changed.
-        parts: Function that returns contributions of single records to sums, which must be the same in every step.
+        parts: Function that returns contributions of single records to sums. It must be the same in every step.
 
     Raises:
         ParameterError: There is only one record, or no noise.
@@ -46,7 +46,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
 
 
 def _of_trial(system: LinearQueries, run: QueryRun, parts: Parts, trial: int, records: Tensor) -> Tensor:
-    """Return, summed over some records, the tests, the probability of a recomputation, and the steps run again."""
+    """Return sums over some records: of tests, of the probabilities of a recomputation, and of steps run again."""
     steps = system.settings.steps
     reached = run.models.new_ones(len(records))
     tests = rejected = again = run.models.new_zeros(())

@@ -49,9 +49,9 @@ class FederatedAveraging:
         """Store the clients and the settings.
 
         Args:
-            train: Function from models, shape ``(k, d)``, and clients, shape ``(m,)``, to the model of each client
-                after training on its own data from each model, shape ``(k, m, d)``. It must be deterministic, because a
-                deletion calls it again to obtain what the client sent.
+            train: Function from models, shape ``(k, d)``, and clients, shape ``(m,)``, to trained models, shape
+                ``(k, m, d)``. Each client trains on its own data, starting from each model. The function must be
+                deterministic, because a deletion calls it again to obtain what the client sent.
             start: The first model, shape ``(d,)``, float64. It must not depend on any client.
             settings: The settings.
         """
@@ -77,7 +77,7 @@ class FederatedAveraging:
         """Return sums of clipped updates; see `QueryMethod.sums`.
 
         Raises:
-            ParameterError: ``train`` returned another shape.
+            ParameterError: ``train`` returned models of the wrong shape.
         """
         total = torch.zeros_like(models)
         for block in torch.split(records, max(1, MOST_NUMBERS // models.numel())):

@@ -37,7 +37,10 @@ USUAL_CLIP = 3.0
 USUAL_NOISE = 0.2
 """Default standard deviation of the noise in a score, approximately. Predictions hardly change with it."""
 USUAL_RECOMPUTE = 0.05
-"""Default bound on the probability that a removal recomputes rounds, if it needs less noise than `USUAL_NOISE`."""
+"""Default bound on the probability that a removal recomputes rounds.
+
+It is used if it needs less noise than `USUAL_NOISE`.
+"""
 FEWEST_CLIENTS = 2
 """Smallest number of clients at the start, because the last client cannot be removed."""
 
@@ -104,7 +107,8 @@ class FederatedPlan(BaseModel):
             clip: Largest norm of a client's update. None: `USUAL_CLIP`.
             recompute: Upper bound on the probability that the removal of one client recomputes rounds, strictly between
                 0 and 1. The noise is the smallest that satisfies this bound. None: the noise in a score is
-                `USUAL_NOISE`, or less if `USUAL_RECOMPUTE` needs less, and the bound follows from the noise.
+                `USUAL_NOISE`, or smaller if less noise satisfies the bound `USUAL_RECOMPUTE`. The actual bound then
+                follows from the noise.
 
         Raises:
             AssumptionError: There is only one client.
@@ -161,7 +165,7 @@ class FederatedPlan(BaseModel):
 
     @property
     def noise_in_scores(self) -> float:
-        """Approximate standard deviation of the noise in the score of a row of norm 1, if no noise fades."""
+        """Approximate standard deviation of the noise in the score of a row of norm 1, if no round's noise fades."""
         return self.sigma * math.sqrt(self.steps) / self.clients
 
     def clients_of(self, rows: Tensor, labels: Tensor, owners: Tensor) -> Clients:

@@ -38,8 +38,9 @@ class KMeans(Lloyd):
             centres: Initial centres, chosen without looking at the records, shape ``(clusters, features)``. None: the
                 first query counts all records as one cluster, and all centres are placed next to the mean of this
                 cluster.
-            directions: Rows of norm 1, drawn without looking at the records, shape ``(steps, clusters, features)``. In
-                each step, the centre of an empty cluster is placed in the cluster's direction from another centre.
+            directions: Rows of norm 1, drawn without looking at the records, shape ``(steps, clusters, features)``.
+                Every cluster has a direction for each step. If a cluster is empty, its centre is placed in this
+                direction from another centre.
             sigma: Standard deviation of the noise on the answers.
             row_norm: Upper bound on the norms of rows, known without looking at the records.
 
@@ -50,8 +51,8 @@ class KMeans(Lloyd):
         begin = torch.zeros_like(directions[0]) if centres is None else centres
         if begin.shape != directions.shape[1:]:
             raise ParameterError(
-                f"centres and directions must have as many clusters and features, got {tuple(begin.shape)} and "
-                f"{tuple(directions.shape[1:])}"
+                "centres and directions must have the same numbers of clusters and features, got "
+                f"{tuple(begin.shape)} and {tuple(directions.shape[1:])}"
             )
         super().__init__(rows, begin, row_norm=row_norm)
         self.directions = directions

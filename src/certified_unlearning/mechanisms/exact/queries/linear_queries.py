@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is the new density divided
 by the old one. Each step queries the sum of all records' contributions at the current model, with noise, and computes
-the next model from it. This is for methods that use all records at once: federated averaging, k-means, and gradient
-descent on full batches.
+the next model from it. This learner is for methods that use all records at once: federated averaging, k-means, and
+gradient descent on full batches.
 
 The noise is on sums, not on means. An edit changes the number of records, and a mean of noisy sums would change with
 it. So updates divide by a nominal number that never changes, or by a number that was queried with noise.
@@ -129,7 +129,7 @@ class LinearQueries:
             sums, noisy = start.new_zeros(2, trials, steps, self.method.answers)
         except (RuntimeError, TypeError) as error:
             raise ParameterError(
-                f"{steps:,} steps, of which sums and models are kept, do not fit in memory: take fewer steps"
+                f"{steps:,} steps, whose sums and models are kept, do not fit in memory: take fewer steps"
             ) from error
         models[:, 0] = start
         run = QueryRun(records.clone(), sums, noisy, models, sigma)
@@ -192,8 +192,8 @@ class LinearQueries:
         trials, steps = len(run.models), self.settings.steps
         if float(run.sigma) != self.settings.sigma or run.noisy.shape[1:2] != (steps,):
             raise ParameterError(
-                f"the stored run was learned with sigma = {float(run.sigma)} in {run.noisy.shape[1]} steps, the "
-                f"settings are {self.settings.sigma} and {steps}: an edit must keep to what was learned with"
+                f"the stored run was learned with sigma = {float(run.sigma)} in {run.noisy.shape[1]} steps, but the "
+                f"settings are {self.settings.sigma} and {steps}: an edit must use the settings of learning"
             )
         of_sums, of_models = (trials, steps, self.method.answers), (trials, steps + 1, self.method.dimension)
         for name, expected in (("sums", of_sums), ("noisy", of_sums), ("models", of_models)):
@@ -247,7 +247,7 @@ class LinearQueries:
         require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
 
     def _edit(self, run: QueryRun, gone: Tensor, come: Tensor, draws: Draws) -> Work:
-        """Test step by step, each trial until its first rejection.
+        """Test the sums of each trial step by step, up to the trial's first rejection.
 
         Then learn the later steps on the edited records.
         """
@@ -282,7 +282,7 @@ class LinearQueries:
     def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
         """Run each trial again from its step in ``restarts``, counted from 0.
 
-        A step after the last changes nothing.
+        A trial whose step is after the last step does not change.
         """
         starts, order = restarts.sort()
         for number in range(int(starts[0]), self.settings.steps):

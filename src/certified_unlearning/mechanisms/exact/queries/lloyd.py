@@ -39,8 +39,8 @@ class Lloyd:
         """
         if rows.ndim != 2 or centres.ndim != 2 or rows.shape[1] != centres.shape[1]:
             raise ParameterError(
-                "rows and centres must have as many features, shapes (n, features) and (clusters, features), got "
-                f"{tuple(rows.shape)} and {tuple(centres.shape)}"
+                "rows and centres must have the same number of features, shapes (n, features) and (clusters, "
+                f"features), got {tuple(rows.shape)} and {tuple(centres.shape)}"
             )
         longest = float(torch.linalg.vector_norm(rows, dim=1).max())
         if not longest <= row_norm:
