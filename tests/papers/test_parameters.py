@@ -493,7 +493,7 @@ def test_a_paper_of_others_joins_with_its_section_and_its_data(with_another_pape
         ("papers_of_others", [".paper:PAPER"], ".paper:PAPER names nothing: write it as "),
         ("papers_of_others", [OTHERS], f"{OTHERS} names nothing: write it as package.module:name"),
         ("papers_of_others", [f"{OTHERS}:NONE"], f"{OTHERS}:NONE names nothing: the module {OTHERS} has no NONE"),
-        ("papers_of_others", [f"{OTHERS}:SQUARES"], f"{OTHERS}:SQUARES is no Paper, but of type Experiment"),
+        ("papers_of_others", [f"{OTHERS}:SQUARES"], f"{OTHERS}:SQUARES must be a Paper, but is of type Experiment"),
         ("papers_of_others", [f"{OTHERS}:NAMESAKE"], "two papers are called langevin_unlearning; rename one"),
         ("papers_of_others", [f"{OTHERS}:SAME_EXPERIMENT"], "two experiments are called fig3a; rename one"),
         ("papers_of_others", [f"{OTHERS}:SAME_DATA_SET"], "two data sets are called digits; rename one"),

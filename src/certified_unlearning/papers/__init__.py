@@ -1,4 +1,4 @@
 """The reproduced papers, each in its own folder.
 
-The module `all` lists the papers and imports none of their experiments' code.
+The module `all` lists the papers. It imports no code of their experiments.
 """

@@ -38,7 +38,7 @@ def papers(modules: Sequence[str] = ()) -> tuple[Paper, ...]:
         modules: References such as ``my_package.my_paper:PAPER``, as `papers_of_others` in `params.yaml` lists them.
 
     Raises:
-        ParameterError: A reference names no paper, or two papers, experiments or data sets have one name.
+        ParameterError: A reference names no paper, or two papers, experiments or data sets have the same name.
     """
     brought = tuple(point.value for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name))
     known = (*PAPERS, *(_paper(reference) for reference in dict.fromkeys((*brought, *modules))))
@@ -56,7 +56,7 @@ def data_sets(known: Sequence[Paper]) -> tuple[DataSet, ...]:
 def _paper(reference: str) -> Paper:
     found = declared.function(reference)
     if not isinstance(found, Paper):
-        raise ParameterError(f"{reference} is no Paper, but of type {type(found).__name__}")
+        raise ParameterError(f"{reference} must be a Paper, but is of type {type(found).__name__}")
     for experiment in found.experiments:
         declared.experiment(experiment.reference)  # A job will look for the file there.
     return found

@@ -27,9 +27,9 @@ from certified_unlearning.reproduction.parsing import validate
 
 FITTED = {
     "regularisation": f"{1 / QUICK_CONDITION:g} / n",
-    "trials": "{trials}, fewer where there are many records",
+    "trials": "{trials}, fewer if there are many records",
 }
-"""Settings that are fitted to the data's size if nobody chose them (`Settings.fitted`), and how, in words."""
+"""Settings that are fitted to the data's size if nobody chose them (`Settings.fitted`), and what they become."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -44,7 +44,7 @@ class PresetSettings(Settings):
     processes: Annotated[int, Field(ge=1, le=MOST_BLOCKS)] = Field(
         default=1,
         description="processes that share the rows of one simulation job, each with one thread or one GPU: 1 to "
-        f"{MOST_BLOCKS}; more than 1 means row_shards, with which the number changes no bit",
+        f"{MOST_BLOCKS}; a number above 1 turns on row_shards, and the number then changes no bit of the results",
     )
 
 
@@ -60,9 +60,9 @@ class Preset:
         processes: The number of processes that share the rows of one simulation job.
         shows: The papers, or experiments, that the preset runs.
         papers: The sections of the papers: paper -> experiment -> its sweep.
-        chosen: If the data are the user's own: the keys whose values were chosen for these data, as
-            ``papers.paper.experiment.key``, in the preset or in one on the same data that it extends. None for other
-            data, for which every value counts as chosen.
+        chosen: The keys whose values were chosen for the user's own data, as ``papers.paper.experiment.key``: keys that
+            this preset sets, or that it inherits from a preset on the same data. None for other data, for which every
+            value counts as chosen.
     """
 
     settings: Settings
@@ -254,13 +254,13 @@ def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
 
 
 def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a preset: any of the settings, the presets it extends, the papers it shows, and changes."""
+    """Return the schema of a preset: settings, the preset that it extends, the papers that it shows, and changes."""
     partial = _optional(made["$defs"], "Papers")
     return {
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "extends": {"type": "string", "description": "the name of a preset that this one differs from"},
+            "extends": {"type": "string", "description": "the name of the preset from which this preset differs"},
             "shows": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -275,7 +275,7 @@ def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a definition, and those of the objects that it refers to, without required keys."""
+    """Return a definition without required keys; the objects that it refers to have no required keys, either."""
     definition = {key: value for key, value in definitions[name].items() if key != "required"}
     properties = {}
     for key, value in definition.get("properties", {}).items():
@@ -317,7 +317,7 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
 
 
 def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
-    """Return the keys that a preset sets, and those set by the presets it extends, as far as the data are the same."""
+    """Return the keys that a preset sets, and the keys of presets that it extends, up to the first with other data."""
     presets = content["presets"]
     dataset = _dataset(content, name)
     keys: set[str] = set()
@@ -337,7 +337,7 @@ def _dataset(content: dict[str, Any], name: str) -> Any:
 
 
 def _leaves(section: Mapping[str, Any], above: str = "") -> set[str]:
-    """Return the keys of all values of a section; the keys in a mapping follow the mapping's key and a dot."""
+    """Return the keys of all values of a section; the keys in a nested mapping follow the mapping's key and a dot."""
     keys = set()
     for key, value in section.items():
         keys |= _leaves(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}"}
@@ -391,7 +391,7 @@ def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping in which another's values replace its own; mappings in both are merged in the same way."""
+    """Return ``below`` with the values of ``above`` in place of its own; nested mappings are merged in the same way."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -409,7 +409,7 @@ def _check_names(content: dict[str, Any], source: str) -> None:
             if not _NAME.fullmatch(name):
                 raise ParameterError(
                     f"{source}: {name!r} is the name of a {kind}, but must consist of letters, digits, dots, hyphens "
-                    "and underscores, a letter or digit first"
+                    "and underscores, and must begin with a letter or digit"
                 )
     for name in content["collections"]:
         if name in content["presets"]:

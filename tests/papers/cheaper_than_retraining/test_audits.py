@@ -163,7 +163,7 @@ def test_a_system_without_a_name_is_refused(audits):
 def test_the_table_rounds_outward_states_false_alarms_and_never_says_passed(audits):
     text = page(audits).markdown("Audits")
     assert "passed" not in text
-    assert f"so any of these {len(audits)} is with {1e-4 * len(audits):.2g} at most" in text
+    assert f"at most {1e-4 * len(audits):.2g} for any of these {len(audits)} verdicts" in text
     row = of(audits, TWO_LAWS).iloc[0]
     assert f"| {np.ceil(row['mu'] * 100) / 100:.2f} | {floor(row['mu_measured'])} |" in text
     assert {verdict(row) for _, row in audits.iterrows()} <= {"violated", "no power", "nothing found"}

@@ -96,7 +96,7 @@ def test_records_have_norm_1_and_come_out_again(table):
         ({"refits_every": 3}, "refits_every must be at most requests, 2, got 3"),
         (
             {"records": 101},
-            "tables contains one of 400 records, of which 2 requests of 101 would remove more than half",
+            "tables contains a table of 400 records, of which 2 requests of 101 would remove more than half",
         ),
     ],
 )
@@ -195,7 +195,7 @@ def test_the_figure_has_a_mark_for_each_model_and_table_in_both_panels(wide):
         for system, title in USUAL.items():
             own = wide.loc[wide["system"] == system, column]
             np.testing.assert_allclose(np.asarray(marks[title].get_xdata(), float), own.astype(float))
-    assert "Timings as of this machine: " in figure.get_suptitle()
+    assert "Timings on this machine: " in figure.get_suptitle()
     with pytest.raises(DataError, match="'other', which has no line"):
         draw(wide.replace({"system": {"certified": "other"}}), STYLE)
 
@@ -225,4 +225,4 @@ def test_models_of_each_class_against_the_rest_are_measured_where_they_are_asked
 
 def test_one_class_against_the_rest_needs_three_classes():
     wrong = small(TWO.model_copy(update={"one_vs_rest": True})).check()
-    assert wrong == "one_vs_rest is for three classes or more, and tables contains one of 2"
+    assert wrong == "one_vs_rest needs at least three classes, but tables contains a table of 2"

@@ -1,1 +1,1 @@
-"""Our own analysis, Cheaper than retraining: what a request costs, compared with a new fit. It reproduces no paper."""
+"""Our own analysis, Cheaper than retraining: the cost of a request, compared with a new fit. It reproduces no paper."""

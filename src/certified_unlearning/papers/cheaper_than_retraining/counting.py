@@ -14,7 +14,7 @@ from sklearn.linear_model._linear_loss import LinearModelLoss
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
 
 FREE = ("blocks", "sample")
-"""Code that reads no rows itself: blocks are read when a loss is evaluated, and a sample has its own loss."""
+"""Methods that read no rows: blocks are read when a loss is evaluated, and a sample has its own loss."""
 
 
 class Readings:
@@ -36,7 +36,7 @@ class Readings:
 
 @contextmanager
 def counted() -> Iterator[Readings]:
-    """Count what scikit-learn's L-BFGS and Newton solvers and certified refits read, in every thread.
+    """Count the rows that scikit-learn's L-BFGS and Newton solvers and certified refits read, in every thread.
 
     An evaluation of scikit-learn's loss, with its gradient or its Hessian, reads its rows once. The same holds for each
     evaluation of our loss, compiled or not, and for each product with a Hessian that our loss made. Counting takes a

@@ -1,4 +1,4 @@
-"""The declaration of the experiment `cost`; the code that it runs is imported only when it runs."""
+"""The declaration of the experiment `cost`. Its code is imported only when the experiment runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -33,16 +33,16 @@ COST_ROWS = pa.schema(
 """The columns of the table, which has one row for each data set, size, system and number of records in a request.
 
 ``seconds`` is the median over rounds; ``seconds_low`` and ``seconds_high`` are the quartiles. These columns and
-``fit_seconds`` are times on the ``machine``. ``passes`` is the number of rows read divided by ``n``, the mean over
-rounds. ``requests_that_read`` counts the rounds that read more rows than the removed ones. ``requests_that_moved``
+``fit_seconds`` are times on the ``machine``. ``passes`` is the mean, over rounds, of the number of rows read divided by
+``n``. ``requests_that_read`` counts the rounds that read other rows than the removed ones. ``requests_that_moved``
 counts the rounds after which any test score had changed. ``epsilon_for_those_who_stay`` is computed here, for one
 remaining record; no certificate states it. If it is empty, nothing is guaranteed for the remaining records. ``skipped``
-says why a row is empty.
+is the reason why a row is empty.
 """
 
 
 def make_cost(inputs: Inputs) -> pd.DataFrame:
-    """Time the requests of every system; it raises the same errors as `measured.cost_table`."""
+    """Time the requests of every system; errors are those of `measured.cost_table`."""
     from certified_unlearning.papers.cheaper_than_retraining.measured import cost_table
 
     return cost_table(inputs.sweep)
@@ -59,11 +59,11 @@ COST = Experiment(
     draw=f"{_HERE}.figure:draw",
     page=f"{_HERE}.page:page",
     caption=Caption(
-        "What a request costs, and what is guaranteed for it, compared with a new fit",
-        "Right: seconds of a request against the number of records, both logarithmic. Left, in the same colours: "
-        "test accuracy after the last request. Lines without a colour are scikit-learn. Timings are those of the "
-        "named machine, with one process and the same number of threads for all systems, which take turns in every "
-        "round. They are medians, shaded from quartile to quartile, and each line is named at its end. All systems "
+        "The cost and the guarantee of a request, compared with a new fit",
+        "Right: seconds of a request against the number of records, with logarithmic axes. Left, in the same "
+        "colours: test accuracy after the last request. Black and grey lines are scikit-learn. Timings are those of "
+        "the named machine, with one process and the same number of threads for all systems, which take turns in "
+        "every round. They are medians, shaded from quartile to quartile. Each line is named at its end. All systems "
         "have the same objective (with the stated C n, and the intercept regularised). A pass is one reading of all "
         "rows by a solver. If a system is not run at a size, the table gives the reason. The figure does not "
         "depend on the preset’s data set.",

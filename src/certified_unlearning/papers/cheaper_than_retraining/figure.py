@@ -12,13 +12,13 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import number
 
 PREFERRED_RECORDS = 10
-"""The number of records in the drawn requests, if such requests were made."""
+"""The number of records per request in the figure, if requests of this size were timed."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     """Plot rows of `measured.cost_table` for one kind of synthetic rows and one number of records per request.
 
-    With a dozen lines, a legend would send the reader's eyes back and forth; therefore, each line is named at its end.
+    A legend of a dozen lines is hard to match with the lines; therefore, each line is named at its end.
 
     Raises:
         DataError: A row names an unknown system, or no row is on synthetic data.
@@ -51,7 +51,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return the drawn rows, and the number of records per request in them.
+    """Return the rows for the figure, and their number of records per request.
 
     Raises:
         DataError: A row names an unknown system, or no row is on synthetic data.
@@ -59,7 +59,7 @@ def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} hold")
     made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]
     if made.empty:
-        raise DataError(f"the rows of {rows['experiment'].iloc[0]} hold nothing on synthetic data")
+        raise DataError(f"the rows of {rows['experiment'].iloc[0]} contain nothing on synthetic data")
     own = made[made["data"] == made["data"].iloc[0]]
     numbers = sorted(set(own["records"]), key=lambda number: (number != PREFERRED_RECORDS, number))
     return own[own["records"] == numbers[0]], int(numbers[0])
@@ -88,5 +88,5 @@ def _title(rows: pd.DataFrame, records: int) -> str:
     return (
         f"A request of {shared.records(records)} on {SPECTRA[row['data']]}, d = {row['d']}, "
         f"C n = {number(row['strength'])}\n"
-        f"Timings as of this machine: {row['machine'].partition(', scikit-learn')[0]}; median, shaded: quartiles"
+        f"Timings on this machine: {row['machine'].partition(', scikit-learn')[0]}; medians, quartiles shaded"
     )

@@ -10,7 +10,7 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return what a request with a guarantee costs at the largest number of rows, compared with a new fit.
+    """Return a sentence on the cost of a request with a guarantee at the largest number of rows, and of a new fit.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -22,7 +22,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def newcomers(evidence: Evidence) -> list[str]:
-    """Return the costs for readers who know no paper, and the number of rows from which a request is cheaper.
+    """Return a sentence on the costs for readers who know no paper, as `plainly` writes it.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -34,7 +34,7 @@ def newcomers(evidence: Evidence) -> list[str]:
 
 
 def plainly(run: pd.DataFrame) -> str:
-    """Return the cost of the smallest request at one data set's largest size, and the size from which it is cheaper.
+    """Return the cost of the smallest request at the largest size, and the size from which such requests are cheaper.
 
     Args:
         run: Rows of ``cost`` that were not skipped, with at least one certified system.
@@ -42,7 +42,7 @@ def plainly(run: pd.DataFrame) -> str:
     certified, again = _at_most_rows(run)
     fastest = certified.iloc[0]
     return (
-        f"With {fastest['n']:,} records a certified removal takes {_seconds(fastest)} ({_name(fastest)}). "
+        f"With {fastest['n']:,} records, a certified removal takes {_seconds(fastest)} ({_name(fastest)}). "
         f"Fitting again with scikit-learn takes {_seconds(again)}{_pays_from(run, int(fastest['records']))}."
     )
 
@@ -54,7 +54,7 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
     slower = [n for n in least.index if least[n] >= again[n]]
     larger = [n for n in least.index if n > max(slower, default=0)]
-    return f"; a removal pays from {min(larger):,} records on" if slower and larger else ""
+    return f"; a removal is faster from {min(larger):,} records on" if slower and larger else ""
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
@@ -80,8 +80,8 @@ def cost(rows: pd.DataFrame) -> str:
     return (
         f"Timed with {fastest['n']:,} {SPECTRA.get(data, f'rows of {data}')}: a request for "
         f"{counted(int(fastest['records']), 'record')} takes {_seconds(fastest)} by {_name(fastest)}, "
-        f"the fastest at {epsilon}, and {_seconds(again)} by fitting again from zero "
-        f"({_name(again)}): {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "
+        f"the fastest certified system at {epsilon}. Fitting again from zero takes {_seconds(again)} "
+        f"({_name(again)}), {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "
         f"certified systems timed there, {slower or 'none'} {'are' if slower > 1 else 'is'} slower than fitting again."
     )
 

@@ -1,4 +1,4 @@
-"""Timed requests to every system, in turn and on the same records."""
+"""Timings of requests: all systems take turns and answer the same requests."""
 
 import platform
 import time
@@ -20,9 +20,9 @@ from certified_unlearning.papers.cheaper_than_retraining.tables import Remaining
 from certified_unlearning.version import code_version
 
 LARGEST_SHARE = 0.1
-"""The largest share of the records that the requests of one size remove.
+"""The largest share of the records that all requests of one size together may remove.
 
-The last requests then still find most records in place.
+Most records are then still there at the last request.
 """
 _WARMED_UP_ON = 400
 _NOTHING = Promise("none", "", "", adaptive=False)
@@ -35,7 +35,7 @@ def cost_table(sweep: Cost) -> pd.DataFrame:
     each system answers the same request, in turn. Later requests remove other records; no record returns.
 
     Returns:
-        Rows that follow `experiments.COST_ROWS`; for a system that was not run, ``skipped`` says why.
+        Rows that follow `experiments.COST_ROWS`; for a system that was not run, ``skipped`` is the reason.
 
     Raises:
         ParameterError: A data set is unknown.
@@ -59,7 +59,7 @@ def cost_table(sweep: Cost) -> pd.DataFrame:
 
 
 def machine(threads: int) -> str:
-    """Return the machine, on which the timings depend besides the code."""
+    """Return the machine and the versions of libraries, on which the timings depend."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = named[0] if named else platform.processor() or platform.machine()
@@ -206,7 +206,7 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def _warm_up(sweep: Cost, readings: Readings) -> None:
-    """Let every system fit and forget once.
+    """Fit every system and let it answer one request.
 
     Imports and compilation on first use then do not count as the cost of a request.
     """

@@ -1,6 +1,6 @@
 """Readable names of systems and synthetic data.
 
-Code that plans or draws imports this module, which imports nothing heavy.
+Code for plans and figures imports this module, so the module imports no large library.
 """
 
 SYSTEMS = {

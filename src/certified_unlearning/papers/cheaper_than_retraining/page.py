@@ -31,7 +31,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
     """Return a table for each data set and size; epsilon and delta are rounded up, other numbers to the nearest."""
     first = rows.iloc[0]
     facts = (
-        f"Timings as of this machine: {first['machine']}. Medians of {first['rounds']} rounds, quartiles in brackets. "
+        f"Timings on this machine: {first['machine']}. Medians of {first['rounds']} rounds, quartiles in brackets. "
         f"C n = {first['strength']:g}. A pass reads all rows once."
     )
     groups = {}

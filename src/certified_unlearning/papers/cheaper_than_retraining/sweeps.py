@@ -29,17 +29,18 @@ class Cost(Asked, TwoClassSweep):
 
     isotropic: Distinct[_Size] = Field(
         description="sizes n of synthetic rows whose directions are all alike, a list of distinct whole numbers of at "
-        f"least {LEAST_RECORDS}; requests on these are drawn"
+        f"least {LEAST_RECORDS}; the figure shows requests on these rows"
     )
     correlated: Distinct[_Size] = Field(
-        description="sizes n of synthetic rows whose columns have decaying variances, likewise"
+        description="sizes n of synthetic rows whose columns have decaying variances, a list of distinct whole numbers "
+        f"of at least {LEAST_RECORDS}"
     )
     features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
     records: Distinct[PositiveInt] = Field(
-        description="records of a request, a list of distinct whole numbers, each at least 1"
+        description="records per request, a list of distinct whole numbers, each at least 1"
     )
-    rounds: PositiveInt = Field(description="requests of each size that are timed, a whole number, at least 1")
+    rounds: PositiveInt = Field(description="timed requests of each size, a whole number, at least 1")
     threads: PositiveInt = Field(description="CPU threads of every system, a whole number, at least 1")
     largest_full_batch: PositiveInt = Field(
-        description="the largest n at which systems are run that read all records in every step, at least 1"
+        description="the largest n for systems that read all records in every step, at least 1"
     )

@@ -32,7 +32,7 @@ MOST_ITERATIONS = 1000
 
 
 class NotRunError(Exception):
-    """An error: a system is not run on a table, and the message says why."""
+    """A system is not run on a table; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,15 @@ class Promise:
 
 
 _LAST, _ALL = "last model", "last model; all releases"
-RETRAINED = Promise("exact", "retraining: it is that", _ALL, adaptive=True, epsilon=0.0, epsilon_all=0.0, delta=0.0)
+RETRAINED = Promise(
+    "exact", "retraining: a request retrains", _ALL, adaptive=True, epsilon=0.0, epsilon_all=0.0, delta=0.0
+)
 WARM = Promise(
-    "none", "nothing: it starts from weights that the records formed, and stops at a tolerance", "nobody", False
+    "none", "nothing: the fit starts from weights that depend on the records, and stops at a tolerance", "nobody", False
 )
 SHARDED = Promise(
     "exact",
-    "retraining of all shards, dealt alike",
+    "retraining of all shards, with the same records in each shard",
     _ALL,
     adaptive=False,
     epsilon=0.0,
@@ -99,7 +101,7 @@ class System(ABC):
         """Answer a request; the time of this call is measured.
 
         Args:
-            gone: The numbers of the records.
+            gone: The numbers of the removed records.
             left: The remaining records.
         """
 
@@ -161,7 +163,7 @@ class WarmRefit(Refit):
 
 
 class ExactWarmRefit(WarmRefit):
-    """A new fit from the old weights, with a tolerance at which single records count."""
+    """A new fit from the old weights, with a tolerance so small that a single record can move the weights."""
 
     exact = True
 
@@ -248,7 +250,7 @@ class Sharded(System):
 
 
 class Unlearning(System):
-    """An estimator of this package: a request is `unlearn` and its certificate."""
+    """An estimator of this package; a request calls `unlearn` and then makes the certificate."""
 
     def __init__(self, table: Table, sweep: Asked, readings: Readings) -> None:
         super().__init__(table, sweep, readings)
@@ -277,7 +279,7 @@ class Unlearning(System):
 
 
 class NoisySteps(Unlearning):
-    """An estimator that continues gradient descent; it reads the rows of its steps."""
+    """An estimator that continues gradient descent; the rows in its steps count as read."""
 
     def fit(self) -> None:
         """Learn from all records."""

@@ -25,8 +25,8 @@ class Table:
 
     Attributes:
         name: The name of a built-in data set, or the kind of synthetic rows.
-        rows: The rows, shape ``(n, d + 1)``, of norm at most 1 without the last column, which is all ones for the
-            intercept.
+        rows: The rows, shape ``(n, d + 1)``. The last column is all ones, for the intercept. Without this column, rows
+            have a norm of at most 1.
         labels: The labels, -1.0 or 1.0, shape ``(n,)``.
         test_rows: The test rows, shape ``(n_test, d)``.
         test_labels: The test labels, -1.0 or 1.0.
@@ -50,11 +50,11 @@ class Table:
 
 
 def synthetic(spectrum: str, *, n: int, features: int, seed: int) -> Table:
-    """Return rows of norm 1 with noisy labels by a hyperplane; the same arguments give the same rows.
+    """Return rows of norm 1 with noisy labels by a hyperplane; equal arguments give equal rows.
 
     Gaussian rows, ``isotropic`` or ``correlated`` (the variance of column ``j`` is ``1 / j^2``), are scaled to norm 1.
-    Test records come last in the same stream of random numbers, so another ``n`` has other test records of the same
-    distribution.
+    Test records come last in the stream of random numbers, so a different ``n`` gives different test records of the
+    same distribution.
 
     Args:
         spectrum: The kind of rows, ``isotropic`` or ``correlated``.

@@ -67,11 +67,11 @@ BATCH_SIZES = Experiment(
             "Mini-batches of b records compared with full-batch steps: passes over the data, and test accuracy after a "
             "removal"
         ),
-        "All runs have the same noise scale σ. A request of K steps on mini-batches of b records reads K b / n "
-        "times the number of all records. The removed records may be in any batch: the guarantee is for the worst "
-        "one. Lines are means over trials. Bands are one sample standard deviation of the trials to both sides, cut "
-        "off at 0 and 1. Black lines are new fits by scikit-learn: from zero (dotted), and from its old weights "
-        "(dash-dotted), which guarantees nothing.",
+        "All runs have the same noise scale σ. A request of K steps on mini-batches of b records makes K b / n "
+        "passes over the data. The removed records may be in any batch: the guarantee is for the worst one. Lines are "
+        "means over trials. Bands reach one sample standard deviation of the trials above and below the mean, cut off "
+        "at 0 and 1. Black lines are new fits by scikit-learn: from zero (dotted), and from its old weights "
+        "(dash-dotted). The fit from old weights guarantees nothing.",
         "Left: passes over the data against the target ε. Right: test accuracy. Each batch size has a line.",
     ),
 )

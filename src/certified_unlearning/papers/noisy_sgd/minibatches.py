@@ -115,11 +115,11 @@ MINIBATCHES = Experiment(
         "Epsilon of noisy SGD against passes of unlearning over the data, by batch size",
         "One record is replaced, and each panel has one batch size. For solid lines, the record is in the last batch "
         "of the cycle, the worst place; for dashed lines, its batch is drawn at random. Dotted lines are the exact "
-        "value on quadratic losses, at the worst place. The paper’s bound is a Rényi bound, converted tightly: only "
-        "the noise of unlearning hides the W∞ distance after learning. Our bound is pooled shifted interpolation, "
-        "which also counts the noise of learning. The ε axis ends at 0.005. Lines begin at one mini-batch step. The "
-        "figure does not depend on any data set.",
-        "Panels of falling lines of ε against passes: those of smaller batches fall within a fraction of a pass; "
-        "the paper’s bound begins above ours and meets it, and ours meets the exact value.",
+        "value on quadratic losses, at the worst place. The paper’s bound is a Rényi bound, converted tightly; it uses "
+        "only the noise of unlearning, which hides the W∞ distance after learning. Our bound is pooled shifted "
+        "interpolation, which also uses the noise of learning. The ε axis begins at 0.005, and lines begin at one "
+        "mini-batch step. The figure does not depend on any data set.",
+        "Panels of falling lines of ε against passes. Lines of smaller batches fall within a fraction of a pass. The "
+        "paper’s bound begins above our bound and meets it, and our bound meets the exact value.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of Noisy SGD."""
+"""The declaration of the reproduction of Noisy SGD."""
 
 from certified_unlearning.papers.noisy_sgd.batch_sizes import BATCH_SIZES
 from certified_unlearning.papers.noisy_sgd.minibatches import MINIBATCHES

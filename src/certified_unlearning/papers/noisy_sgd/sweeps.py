@@ -9,7 +9,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Minibatches(Sweep):
-    """Epsilon against unlearning steps of noisy SGD for several batch sizes, by bounds and for quadratic losses."""
+    """Epsilon against unlearning steps of noisy SGD for several batch sizes: bounds, and quadratic losses."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1; delta is 1 / n")
     batch_size: Distinct[PositiveInt] = Field(
@@ -22,7 +22,9 @@ class Minibatches(Sweep):
     lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
     learning_epochs: PositiveInt = Field(description="passes over the data in learning, a whole number, at least 1")
-    unlearning_epochs: PositiveInt = Field(description="the most passes in unlearning, a whole number, at least 1")
+    unlearning_epochs: PositiveInt = Field(
+        description="the largest number of passes in unlearning, a whole number, at least 1"
+    )
 
     def check(self) -> str | None:
         """Return the error of values that do not fit together, or None."""

@@ -1,6 +1,6 @@
 """The declaration of the measured experiment of Differential Privacy Dynamics.
 
-Its code is imported only when it runs.
+Its code is imported only when the experiment runs.
 """
 
 import pandas as pd
@@ -31,7 +31,7 @@ The divergences are exact, sampled (with a confidence interval from ``low`` to `
 
 
 def make_measured(inputs: Inputs) -> pd.DataFrame:
-    """Run noisy descent on two neighbouring data sets; it raises the same errors as `measured.measured_table`."""
+    """Run noisy descent on two neighbouring data sets; errors are those of `measured.measured_table`."""
     from certified_unlearning.papers.privacy_dynamics.measured import measured_table
 
     return measured_table(inputs.sweep)
@@ -47,14 +47,15 @@ MEASURED = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.measured_figure:draw",
     caption=Caption(
         "Rényi divergence of runs on two neighbouring data sets, with the bounds, against steps",
-        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. Its two data sets differ "
+        "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. The two data sets differ "
         "in one record, in the direction of the smaller curvature. Points are estimates of the divergence from "
         "independent runs on each data set. Bars are confidence intervals, from Student’s interval of the gap of "
-        "means and the chi-square interval of the common variance. They are exact, because the distributions are "
-        "Gaussians with the same variance. The probability that any bar misses is one in a million (Bonferroni). "
-        "Dotted lines are the exact divergence, and solid lines are Corollary 1. Long dashes are composition, which "
-        "leaves the panel. Each panel has one order α. The figure does not depend on any data set.",
-        "Panels against steps: points with bars are on the exact divergence, which levels off at about half of "
-        "Corollary 1, while composition begins at the exact divergence and grows as a straight line across both.",
+        "means and the chi-square interval of the common variance. These intervals are exact, because the "
+        "distributions are Gaussians with the same variance. The probability that any bar misses the exact value is "
+        "at most one in a million (Bonferroni). Dotted lines are the exact divergence, and solid lines are Corollary "
+        "1. Long dashes are composition, which leaves the panel. Each panel has one order α. The figure does not "
+        "depend on any data set.",
+        "Panels against steps. Points with bars are on the exact divergence, which levels off at about half of "
+        "Corollary 1. Composition begins at the exact divergence and grows as a straight line beyond Corollary 1.",
     ),
 )

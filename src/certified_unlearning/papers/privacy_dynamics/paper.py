@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of Differential Privacy Dynamics."""
+"""The declaration of the reproduction of Differential Privacy Dynamics."""
 
 from certified_unlearning.papers.privacy_dynamics.bounds import DYNAMICS1, DYNAMICS2
 from certified_unlearning.papers.privacy_dynamics.experiments import MEASURED

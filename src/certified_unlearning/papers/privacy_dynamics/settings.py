@@ -25,7 +25,7 @@ def figure_2(step_size: float = 0.02) -> Problem:
 
 
 def known(bound: str) -> str:
-    """Return the name of a bound, after checking it.
+    """Return the name of a bound after checking that the bound exists.
 
     Raises:
         ParameterError: `dynamics.BOUNDS` has no such bound.

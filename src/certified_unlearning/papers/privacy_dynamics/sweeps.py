@@ -14,16 +14,16 @@ class Figure2(Sweep):
     alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
     gradient_sensitivity: PositiveFloat = Field(description="the sensitivity of the sum of gradients, a number above 0")
     n: PositiveInt = Field(description="a whole number of records, at least 1")
-    step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness (Fig. 2: 1)")
+    step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness (in Fig. 2, below 1)")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
-    steps: PositiveInt = Field(description="the most steps, a whole number, at least 1")
+    steps: PositiveInt = Field(description="the largest number of steps, a whole number, at least 1")
 
 
 class Figure1(Figure2):
     """The Rényi divergence against steps of noisy gradient descent, for several curvatures."""
 
     strong_convexity: Distinct[PositiveFloat] = Field(
-        description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the least alpha"
+        description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the smallest alpha"
     )
     smoothness: PositiveFloat = Field(description="a number above 0")
 
@@ -33,11 +33,11 @@ class Measured(Sweep):
 
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     strong_convexity: PositiveFloat = Field(
-        description="the least curvature, in whose direction the data sets differ, a number above 0"
+        description="the smallest curvature, in whose direction the data sets differ, a number above 0"
     )
     smoothness: PositiveFloat = Field(description="the largest curvature, a number of at least strong_convexity")
     lipschitz: PositiveFloat = Field(
-        description="half of how far replacing a record moves the sum of gradients, a number above 0"
+        description="half the distance by which a replaced record moves the sum of gradients, a number above 0"
     )
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")

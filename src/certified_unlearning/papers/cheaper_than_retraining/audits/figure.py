@@ -22,8 +22,8 @@ _HEIGHT_OF_A_ROW = 0.14
 LABELS = {
     "certified": "certified at most",
     "measured": f"measured at least ({1 - SHOWN:.0%} confidence)",
-    "violated": "the same, more than is claimed",
-    "before": "before unlearning, at least (right: where it fits)",
+    "violated": "measured: more than is claimed",
+    "before": "measured before unlearning (right: if it fits)",
     "computed": "computed for these records",
     "estimated": "estimate, no bound",
 }
@@ -50,12 +50,16 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         left.set_title("One run each: which canaries were removed?")
         right.set_xlabel("μ of one removed record")
         right.set_title(f"{_trials(kinds[TWO_LAWS])} models of each law")
-        shared.finish(figure, "What removed records still tell", {LABELS[name]: mark for name, mark in marks.items()})
+        shared.finish(
+            figure,
+            "How much models still reveal about removed records",
+            {LABELS[name]: mark for name, mark in marks.items()},
+        )
     return figure
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) -> None:
-    """Draw one row of marks for each audit, from the top down, and set practices without a certificate apart."""
+    """Draw a row of marks for each audit, from top to bottom, and a line below practices without a certificate."""
     for place, (_, row) in enumerate(rows.iterrows()):
         measured, certified = row[f"{name}_measured"], row[name]
         found = "violated" if row["violated"] else "measured"

@@ -1,4 +1,7 @@
-"""Readable names of the audited systems. Code that plans or draws imports this module, which imports nothing heavy."""
+"""Readable names of the audited systems.
+
+Code for plans and figures imports this module, so the module imports no large library.
+"""
 
 from certified_unlearning.papers.cheaper_than_retraining.names import SYSTEMS
 
@@ -7,7 +10,7 @@ ONE_RUN, TWO_LAWS = "one run", "two laws"
 UNCERTIFIED = {
     "nothing": "Nothing at all",
     "fine-tuning": "A few steps of fine-tuning",
-    "gradient-ascent": "Gradient ascent on what leaves",
+    "gradient-ascent": "Gradient ascent on removed records",
     **{name: SYSTEMS[name] for name in ("lbfgs-warm", "lbfgs-warm-exact", "newton-cholesky-warm")},
 }
 """Common practices that certify nothing."""

@@ -1,7 +1,7 @@
-"""Audits in one run of the systems that `cost` times, with its constants, and of common practice without a certificate.
+"""Audits in one run of the systems that `cost` times, and of common practice without a certificate.
 
-A linear model's weights follow from the scores of a few rows; therefore, every system publishes weights. The last
-column of all rows is ones, for the intercept; canaries have it, too.
+The weights of a linear model can be computed from its scores of a few rows. Therefore, the weights of every system
+count as published. The last column of all rows, also of the canaries, is all ones, for the intercept.
 """
 
 from abc import abstractmethod
@@ -44,7 +44,7 @@ class Kept(Refit):
         """Do nothing."""
 
     def promise(self) -> Promise:
-        """Return that nothing is guaranteed."""
+        """Return the promise that guarantees nothing."""
         return _NO_GUARANTEE
 
 
@@ -64,12 +64,12 @@ class Steps(NewtonRefit):
         self._model.coef_ = weights[None]
 
     def promise(self) -> Promise:
-        """Return that nothing is guaranteed."""
+        """Return the promise that guarantees nothing."""
         return _NO_GUARANTEE
 
     @abstractmethod
     def _gradient(self, weights: Array, gone: Indices, left: Remaining) -> Array:
-        """Return the gradient that a step follows downwards."""
+        """Return the gradient of the function that the steps decrease."""
 
 
 class FineTuning(Steps):
@@ -87,7 +87,7 @@ class GradientAscent(Steps):
 
 
 class ExactSteps(Unlearning):
-    """Noisy SGD that repeats the steps that a removed record decided."""
+    """Exact unlearning by noisy SGD: a request recomputes all steps from the first one that fails a random test."""
 
     def _made(self) -> Any:
         return ExactLogisticRegression(C=self.strength, random_state=self.sweep.seed)
@@ -131,11 +131,11 @@ class AuditedSystem:
     certified: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Set whether the claim is a certificate's."""
+        """Store whether the system has a certificate."""
         self.certified = self.name in CERTIFIED
 
     def learn(self, X: Array, y: NDArray[Any]) -> tuple[System, Remaining]:
-        """Return the fitted system and the records from which requests remove."""
+        """Return the fitted system and the records that it has not removed."""
         table = Table("canaries", X.copy(), y.copy(), X[:1], y[:1])
         seed = int(self.seeds.integers(2**32))
         system = SYSTEMS[self.name](table, self.asked.model_copy(update={"seed": seed}), Readings())
@@ -152,7 +152,7 @@ class AuditedSystem:
         return model
 
     def published(self, model: tuple[System, Remaining], known: Known) -> Published:
-        """Return the weights, and how much they prefer each canary's own label."""
+        """Return the weights, and the score of each canary times its label."""
         weights = _weights(model[0], known.rows.shape[1] - 1)
         return {"coef_": weights[None], "scores": known.labels * (known.rows @ weights)}
 
@@ -191,7 +191,7 @@ class AuditedSystem:
 def audited(name: str, n: int, sweep: Audits) -> AuditResult:
     """Audit a system in one run on ``n`` synthetic records.
 
-    The errors are those of the system, which may refuse this number of records.
+    If the system refuses this number of records, its error is raised.
     """
     address = (sweep.seed, "audit", name, n)
     rng = generator(*address, "canaries")

@@ -17,9 +17,9 @@ def page(rows: pd.DataFrame) -> ShownTable:
     """Return a table for each kind of audit; upper bounds are rounded up, and lower bounds are rounded down."""
     first = rows.iloc[0]
     facts = (
-        f"Lower bounds hold with {1 - first['level']:.0%} confidence each; a verdict is a false alarm with probability "
-        f"{first['alpha']:g} at most, so any of these {len(rows)} is with {first['alpha'] * len(rows):.2g} at most. An "
-        "audit that finds nothing proves nothing."
+        f"Each lower bound holds with {1 - first['level']:.0%} confidence. The probability of a false alarm is at most "
+        f"{first['alpha']:g} for one verdict, and at most {first['alpha'] * len(rows):.2g} for any of these "
+        f"{len(rows)} verdicts. An audit that finds nothing proves nothing."
     )
     return ShownTable(
         facts,

@@ -16,26 +16,27 @@ class Audits(Asked):
     """Audits in one run of every system that `cost` times, and audits of certificates by two distributions."""
 
     uncertified: Distinct[_Size] = Field(
-        description="records that stay, of systems without a certificate: a list of distinct whole numbers of at least "
-        f"{LEAST_RECORDS}"
+        description="numbers of remaining records for systems without a certificate, a list of distinct whole numbers "
+        f"of at least {LEAST_RECORDS}"
     )
     certified: Distinct[_Size] = Field(
-        description="records that stay, of systems that are exact or certified, likewise; each runs at the first of "
-        "these that it can run at"
+        description="numbers of remaining records for exact and certified systems, a list of distinct whole numbers of "
+        f"at least {LEAST_RECORDS}; each system is audited at the first number at which it can run"
     )
     features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
     canaries: Annotated[int, Field(ge=14)] = Field(
         description="canaries of an audit in one run, half of which are learned and removed, at least 14"
     )
     copies: PositiveInt = Field(
-        description="equal records that a canary is where noise would hide one, a whole number, at least 1"
+        description="copies of each canary for exact and certified systems, because noise may hide a single copy: a "
+        "whole number, at least 1"
     )
     steps: PositiveInt = Field(description="steps of fine-tuning, and of gradient ascent, at least 1")
-    targets: Distinct[PositiveFloat] = Field(description="epsilons of audits of two laws, distinct numbers above 0")
-    records: Annotated[int, Field(ge=20)] = Field(description="records of audits of two laws, at least 20")
+    targets: Distinct[PositiveFloat] = Field(description="epsilons of audits by two laws, distinct numbers above 0")
+    records: Annotated[int, Field(ge=20)] = Field(description="records in audits by two laws, at least 20")
     trials: Annotated[int, Field(ge=LEAST_TRIALS)] = Field(
         description=f"models of each law, a whole number, at least {LEAST_TRIALS}"
     )
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(
-        description="the rate of false alarms of one verdict at most, strictly between 0 and 1"
+        description="the largest probability that one verdict is a false alarm, strictly between 0 and 1"
     )

@@ -36,7 +36,7 @@ def audit_table(sweep: Audits) -> pd.DataFrame:
     """Return one row for each audit: first those in one run, then those of two distributions.
 
     Returns:
-        Rows that follow `experiment.AUDIT_ROWS`; for an audit that was not run, ``skipped`` says why.
+        Rows that follow `experiment.AUDIT_ROWS`; for an audit that was not run, ``skipped`` is the reason.
     """
     threads = torch.get_num_threads()
     try:
@@ -57,7 +57,7 @@ def audit_table(sweep: Audits) -> pd.DataFrame:
 
 
 def _in_one_run(sweep: Audits) -> Iterator[dict[str, Any]]:
-    """Yield audits of uncertified systems at every size, and of others at the first size at which they run."""
+    """Yield audits of uncertified systems at every size, and of other systems at the first size at which they run."""
     for name in UNCERTIFIED:
         for n in sweep.uncertified:
             yield {**_point(ONE_RUN, name, n, 0.0), "d": sweep.features, **_one_run(name, n, sweep)}

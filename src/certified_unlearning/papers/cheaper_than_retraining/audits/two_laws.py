@@ -32,14 +32,14 @@ Records = tuple[Array, Array]
 FEATURES = 2
 """The number of columns of a row."""
 BATCHES = 4
-"""The number of mini-batches of a pass."""
+"""The number of mini-batches in a pass."""
 RIDGE = 10.0
 """``alpha / n`` of ridge regression by Langevin unlearning.
 
-With this value, its ball of radius ``R = 1 / 11`` costs little.
+With this value, the ball has the small radius ``R = 1 / 11``, so it makes the bounds only slightly larger.
 """
 QUIET = 0.01
-"""The control's share of the noise of private learning.
+"""The noise of the control, as a share of the noise of private learning.
 
 Private learning hides the record from the first model on, so no earlier model can be the control.
 """
@@ -68,7 +68,7 @@ class Measured:
 
 
 def opposed(n: int, *, along: float, label: float) -> Records:
-    """Return identical records after a first, removed record, whose gradient is partly orthogonal to the others'.
+    """Return a record for removal, followed by identical records whose gradients are partly orthogonal to its own.
 
     Args:
         n: The number of records.
@@ -140,7 +140,7 @@ def _certified_ridge(target: float, sweep: Audits, seed: int) -> Measured:
 
 
 def _private(target: float, sweep: Audits, seed: int, *, method: str) -> Measured:
-    """Learn with the record and with its place left empty: private learning makes these two cases indistinguishable."""
+    """Return the audit of private learning, which hides whether a record is present or its place is empty."""
     rows, labels = _wrong(sweep)
     planned = PrivateLogisticRegression(
         method=method, epsilon=target, delta=sweep.delta, relation="add-remove", fit_intercept=False,  # type: ignore[arg-type]
@@ -194,10 +194,9 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
 
 
 def _wrong(sweep: Audits) -> Records:
-    """Return records in which the removed record has the wrong label, so that its gradient is nearly the longest.
+    """Return records in which the removed record has the wrong label and, therefore, nearly the longest gradient.
 
-    Every second one of the other records is the negative of the record before it, with the other label, and has the
-    same loss.
+    Every second one of the other records is negated and has the other label, so that all have the same loss.
     """
     rows, labels = opposed(sweep.records, along=0.49, label=0.0)
     rows[1::2], labels[1::2] = -rows[1::2], 0.0
@@ -230,8 +229,8 @@ def _with_secret(
 
     In this distance, the unit is the standard deviation of the noise.
 
-    Both weights get noise of the same standard deviation on publication. Their distributions are then Gaussian, and
-    ``mu`` is their distance in standard deviations.
+    On publication, both vectors of weights get noise of the same standard deviation. Their distributions are then
+    Gaussian, and ``mu`` is their distance in standard deviations.
     """
     model = clone(estimator).set_params(random_state=seed).fit(*records)
     model.unlearn([0])

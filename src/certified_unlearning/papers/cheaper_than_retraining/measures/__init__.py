@@ -1,1 +1,1 @@
-"""Measures for the claims of our own analysis, by formulas and by the rows of the experiment `cost`."""
+"""Measures for the claims of our own analysis, from formulas and from rows of the experiments."""

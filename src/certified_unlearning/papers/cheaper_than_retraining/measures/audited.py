@@ -23,13 +23,15 @@ def audit_violated(
     rows = rows[rows["guarantee"].isin(guarantees or list(rows["guarantee"]))]
     rows = rows[rows["system"].isin(systems or list(rows["system"])) & (rows["n"] >= least_n)]
     if rows.empty:
-        raise MissingEvidence("the results of audit hold no such size; run `snakemake --config preset=cost`")
+        raise MissingEvidence(
+            "the results of audit contain no rows of the sizes in the claim; run `snakemake --config preset=cost`"
+        )
     return Quantity(float(rows["violated"].mean()), f"{len(rows)} audits at {rows['alpha'].iloc[0]:g} each")
 
 
 @measure
 def audit_power(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of exact and certified systems whose one-run audit could see that nothing was unlearned."""
+    """Return the share of exact and certified systems whose one-run audit would detect that nothing was unlearned."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == ONE_RUN) & (rows["guarantee"] != "none")]
     return Quantity(float(rows["has_power"].mean()), f"{len(rows)} audits")
@@ -41,7 +43,7 @@ def audit_tightness(evidence: Sequence[Evidence], *, system: str, least_mu: floa
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == TWO_LAWS) & (rows["system"] == system) & (rows["mu"] >= least_mu)]
     if rows.empty:
-        raise MissingEvidence(f"the results of audit hold no such target of {system}")
+        raise MissingEvidence(f"the results of audit contain no rows of {system} with a mu as large as in the claim")
     return [
         Quantity(float(row["mu_estimated"] / row["mu"]), f"epsilon {row['target']:g}") for _, row in rows.iterrows()
     ]

@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 def cost_passes(
     evidence: Sequence[Evidence], *, system: str, least_n: int, records: list[int] | None = None
 ) -> list[Quantity]:
-    """Return the passes of a request to a system, at every size from the smallest one on."""
+    """Return the passes of a request to a system, at every size from ``least_n`` on."""
     own = _of(_rows(evidence), system)
     own = own[(own["n"] >= least_n) & (own["records"].isin(records or list(own["records"])))]
     return _quantities(own, own["passes"])
@@ -76,7 +76,7 @@ def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     made = table[table["data"].isin(SPECTRA) & table["seconds"].notna()]
     if made.empty:
         raise MissingEvidence(
-            "the results of cost hold nothing on synthetic data; run `snakemake --config preset=cost`"
+            "the results of cost contain nothing on synthetic data; run `snakemake --config preset=cost`"
         )
     first: pd.DataFrame = made[made["data"] == made["data"].iloc[0]]
     return first
@@ -88,7 +88,9 @@ def _of(rows: pd.DataFrame, system: str) -> pd.DataFrame:
 
 def _quantities(rows: pd.DataFrame, values: "pd.Series[float]") -> list[Quantity]:
     if rows.empty:
-        raise MissingEvidence("the results of cost hold no such size; run `snakemake --config preset=cost`")
+        raise MissingEvidence(
+            "the results of cost contain no rows of the sizes in the claim; run `snakemake --config preset=cost`"
+        )
     return [
         Quantity(float(value), f"n = {n:,}, {records} records")
         for value, n, records in zip(values, rows["n"], rows["records"], strict=True)

@@ -51,7 +51,9 @@ def _of(evidence: Sequence[Evidence], system: str, least_n: int = 1) -> pd.DataF
 def _quantities(rows: pd.DataFrame, values: "pd.Series[float]") -> list[Quantity]:
     known = values.notna()
     if not known.any():
-        raise MissingEvidence("the results of wide hold no such table; run `snakemake --config preset=cost`")
+        raise MissingEvidence(
+            "the results of wide contain no tables like those in the claim; run `snakemake --config preset=cost`"
+        )
     return [
         Quantity(float(value), title_of(row))
         for value, (_, row) in zip(values[known], rows[known].iterrows(), strict=True)

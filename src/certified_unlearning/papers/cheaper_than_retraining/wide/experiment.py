@@ -1,4 +1,4 @@
-"""The declaration of the experiment ``wide``; the code that it runs is imported only when it runs."""
+"""The declaration of the experiment ``wide``. Its code is imported only when the experiment runs."""
 
 import pandas as pd
 import pyarrow as pa
@@ -28,12 +28,13 @@ WIDE_ROWS = pa.schema(
 
 ``answers`` counts the model's answers: requests, or scikit-learn's refits.
 
-``seconds`` is the mean over answers, including the certificate. ``passes`` is the number of rows read divided by the
-number of remaining rows, also the mean over answers. ``answers_that_moved`` counts the answers after which any weight
-had changed. ``distance_share`` is the distance of the weights without noise from the minimiser after the last request,
-divided by the certified distance. It is empty if no solver came near enough to the minimiser. ``gradient_share`` is the
-largest norm of the gradient at the secret weights, divided by its certified bound, over all requests. ``memory_bytes``
-is the largest amount of memory during fitting, without ``data_bytes``.
+``seconds`` is the mean over answers, including the certificate. ``passes`` is the mean over answers of the number of
+rows read, divided by ``n`` for requests and by the number of remaining rows for refits. ``answers_that_moved`` counts
+the answers after which any weight had changed. ``distance_share`` is the distance of the weights without noise from the
+minimiser after the last request, divided by the certified distance. It is empty if no solver came close enough to the
+minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided by its certified bound: the
+largest value over all requests. ``memory_bytes`` is the largest amount of memory during fitting, without
+``data_bytes``.
 """
 
 
@@ -57,13 +58,13 @@ WIDE = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "Hundreds of features, several classes, sparse text: requests compared with scikit-learn’s refits",
-        "Left: mean seconds of a request, including its certificate, with a line to the longest one; for "
+        "Left: mean seconds of a request, including its certificate, with a line to the longest time; for "
         "scikit-learn, mean seconds of a refit on the remaining records. Right: the distance of the weights without "
         "noise from the exact minimiser after the last request, divided by the certified distance. scikit-learn "
         "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it removes "
-        "nothing. The rows are made for this figure, with norm 1: float32 like embeddings with the k-th variance 1/k, "
-        "or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the preset’s "
-        "data set.",
+        "nothing. The rows are synthetic and have norm 1. They are float32 like embeddings, with the k-th variance "
+        "1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the "
+        "preset’s data set.",
         "Two panels with a row for each table and four marks in each row. Left: with two classes, requests are left "
         "of refits. Right: requests are left of 1, and refits at scikit-learn’s own tolerance are far to the right.",
     ),

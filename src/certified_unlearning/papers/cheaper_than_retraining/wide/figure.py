@@ -15,7 +15,7 @@ HEIGHT_OF_A_TABLE = 0.38
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Plot rows of `measured.wide_table`: one line of the figure for each table, and one mark for each model.
+    """Plot rows of `measured.wide_table`: a row of marks for each table, with one mark for each model.
 
     Raises:
         DataError: A row names an unknown model.
@@ -43,10 +43,10 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         seconds.set_ylim(-len(places) + 0.5, 0.5)
         seconds.yaxis.set_major_locator(FixedLocator(list(places.values())))
         # The name is on two lines, so that the panels have room.
-        seconds.yaxis.set_major_formatter(FixedFormatter([title.replace(" as of", "\nas of") for title in places]))
+        seconds.yaxis.set_major_formatter(FixedFormatter([title.replace(" like", "\nlike") for title in places]))
         seconds.tick_params(axis="y", labelsize="x-small")
         seconds.set_xlabel("Seconds of a request")
-        distance.set_xlabel("Distance over the certified one")
+        distance.set_xlabel("Distance / certified distance")
         shared.finish(figure, _title(rows), entries({SYSTEMS[system]: look for system, look in looks.items()}))
     return figure
 
@@ -66,5 +66,5 @@ def _title(rows: pd.DataFrame) -> str:
     row = rows.iloc[0]
     return (
         f"{counted(int(row['requests']), 'request')} of {shared.records(int(row['records']))} on wide rows\n"
-        f"Timings as of this machine: {row['machine'].partition(', scikit-learn')[0]}"
+        f"Timings on this machine: {row['machine'].partition(', scikit-learn')[0]}"
     )

@@ -1,10 +1,10 @@
-"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and quantities over their bounds.
+"""Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and shares of certified bounds.
 
 All models answer the same requests. After some of them, scikit-learn refits on the remaining records: from zero, from
 its old weights at its own tolerance, and from its old weights at a tolerance at which they move. The certificates are
-checked against the secret state. Separate code evaluates the gradient over the remaining records, which is compared
-with its bound. At the end, the distance to the minimiser of scikit-learn's most exact solver is compared with the
-certified distance.
+checked against the secret state. Separate code evaluates the gradient over the remaining records, and its norm is
+compared with the certified bound. At the end, the distance from the result of scikit-learn's most exact solver is
+compared with the certified distance.
 """
 
 import functools
@@ -39,7 +39,7 @@ MOST_ITERATIONS = 1000
 FINEST = 1e-12
 """The tolerance of the minimiser to which distances are measured."""
 NEAR = 0.02
-"""The largest error of the minimiser by its own gradient, as a share of the certified distance."""
+"""The largest allowed error of the minimiser, computed from its gradient, as a share of the certified distance."""
 _ROWS_AT_ONCE = 4096
 
 
@@ -95,8 +95,8 @@ def measured(
         sweep: The constants of the models.
         readings: A count of the rows that are read.
         clock: The clock that measures seconds.
-        again: Whether memory and distances are known from an earlier run. They would be the same, and take long to
-            measure.
+        again: Whether memory and distances are known from an earlier run. They are then not measured, because this
+            would take long and give the same values.
     """
     data = made(table, seed=sweep.seed)
     exact = data.rows.astype(np.float64)
@@ -226,7 +226,7 @@ def _secret(model: CertifiedLogisticRegression) -> tuple[Array, float]:
 def _gradient(
     table: WideTable, data: Records, left: NDArray[np.bool_], weights: Array, *, one_vs_rest: bool = False
 ) -> Array:
-    """Return the gradient over the remaining records, divided by the number at the start, one row for each class."""
+    """Return the flattened gradient of all classes over the remaining records, divided by the number at the start."""
     several = table.classes > 2
     by_class = weights.reshape(table.classes if several else 1, -1)
     total = by_class / table.strength

@@ -10,11 +10,11 @@ SYSTEMS = {
     "lbfgs-warm-moving": "scikit-learn warm, finer",
 }
 """The systems by their names in the rows, in the order of display."""
-KINDS = {"embeddings": "as of embeddings", "words": "as of TF-IDF, sparse"}
+KINDS = {"embeddings": "like embeddings", "words": "like TF-IDF, sparse"}
 
 
 def title_of(row: Row) -> str:
-    """Return the title of a table of wide rows: ``20,000 x 768 as of embeddings, 2 classes, C n = 100``."""
+    """Return the title of a table of wide rows: ``20,000 x 768 like embeddings, 2 classes, C n = 100``."""
     rows = f"{row['n']:,} x {row['d']:,} {KINDS.get(str(row['rows']), str(row['rows']))}"
     strength = "C = 1" if row["strength"] == row["n"] else f"C n = {row['strength']:g}"
     return f"{rows}, {row['classes']} classes, {strength}"

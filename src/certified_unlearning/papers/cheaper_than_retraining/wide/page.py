@@ -17,9 +17,9 @@ _COLUMNS = [
     "passes a request",
     "answers that moved the model",
     "test accuracy",
-    "distance to the minimiser, over the certified one",
-    "largest gradient over its bound",
-    "most MB while fitting, besides the data",
+    "distance to the minimiser / certified distance",
+    "largest gradient / its bound",
+    "largest memory while fitting, without the data (MB)",
 ]
 MOVES_NOTHING = "moves nothing"
 
@@ -28,7 +28,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
     """Return a table for each table of wide rows."""
     first = rows.iloc[0]
     facts = (
-        f"Timings as of this machine: {first['machine']}. {first['requests']} requests of {first['records']} records "
+        f"Timings on this machine: {first['machine']}. {first['requests']} requests of {first['records']} records "
         f"each, epsilon = {first['epsilon']:g} at delta = {first['delta']:g}. A pass reads all rows once. scikit-learn "
         "stops where no entry of the gradient exceeds its tolerance."
     )
@@ -41,7 +41,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
 
 
 def name_of(row: Row) -> str:
-    """Return the name of a model with its tolerance, and whether the model never moves its weights."""
+    """Return the name of a model with its tolerance, and a remark if no answer moved its weights."""
     name = SYSTEMS.get(str(row["system"]), str(row["system"]))
     if pd.notna(row["tolerance"]):
         name += f", tolerance {row['tolerance']:g}"

@@ -17,7 +17,7 @@ class WideTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows: Kind = Field(
-        description="embeddings (float32, the k-th variance 1/k, norm 1) or words (sparse, as of TF-IDF, norm 1)"
+        description="embeddings (float32, k-th variance 1/k, norm 1) or words (sparse like TF-IDF, norm 1)"
     )
     n: Annotated[int, Field(ge=LEAST_RECORDS)] = Field(
         description=f"number of records, a whole number, at least {LEAST_RECORDS}"
@@ -25,17 +25,18 @@ class WideTable(BaseModel):
     features: Annotated[int, Field(ge=2)] = Field(description="columns of a row, a whole number, at least 2")
     classes: Annotated[int, Field(ge=2)] = Field(description="number of classes, a whole number, at least 2")
     strength: PositiveFloat = Field(
-        description="C n, scikit-learn's C times the number of records, above 0; the number of records for C = 1"
+        description="C n, scikit-learn's C times the number of records, above 0; the number of records gives C = 1"
     )
     tolerance: PositiveFloat = Field(
-        description="tolerance of the warm-started refit that must move, above 0: the largest of 1e-4, 1e-6, 1e-8 with "
-        "which it ends within three times the certified distance of the minimiser, or 1e-6 if none does"
+        description="tolerance of the warm-started refit whose weights must move, above 0: the largest of 1e-4, 1e-6 "
+        "and 1e-8 with which the refit ends at most three certified distances from the minimiser, or 1e-6 if there is "
+        "none"
     )
 
     one_vs_rest: bool = Field(
         default=False,
         exclude_if=lambda asked: not asked,
-        description="whether each of several classes against the rest is measured, too: true or false",
+        description="whether models of one class against the rest are measured, too: true or false",
     )
 
     @property
@@ -47,7 +48,7 @@ class WideTable(BaseModel):
 class Wide(Sweep):
     """The sweep of the experiment ``wide``: tables, requests, and the constants of the models."""
 
-    tables: list[WideTable] = Field(description="tables of wide rows, a list of distinct ones", min_length=1)
+    tables: list[WideTable] = Field(description="a list of distinct tables of wide rows", min_length=1)
     records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
     requests: PositiveInt = Field(description="requests to each model, a whole number, at least 1")
     refits_every: PositiveInt = Field(
@@ -67,10 +68,10 @@ class Wide(Sweep):
             return f"refits_every must be at most requests, {self.requests}, got {self.refits_every}"
         for each in self.tables:
             if each.one_vs_rest and each.classes < 3:
-                return f"one_vs_rest is for three classes or more, and tables contains one of {each.classes}"
+                return f"one_vs_rest needs at least three classes, but tables contains a table of {each.classes}"
             if 2 * self.records * self.requests > each.n:
                 return (
-                    f"tables contains one of {each.n:,} records, of which {self.requests:,} requests of "
+                    f"tables contains a table of {each.n:,} records, of which {self.requests:,} requests of "
                     f"{self.records:,} would remove more than half"
                 )
         return None

@@ -48,7 +48,7 @@ def made(table: WideTable, *, seed: int) -> Records:
 
 
 def _embeddings(draw: np.random.Generator, n: int, features: int) -> NDArray[np.float32]:
-    """Return rows whose variances fall as ``1 / k`` along directions that are not those of the columns."""
+    """Return rows whose variances fall as ``1 / k`` along directions other than the columns."""
     rows = draw.standard_normal((n, features), dtype=np.float32)
     rows /= np.sqrt(np.arange(1, features + 1, dtype=np.float32))
     rows = rows @ np.linalg.qr(draw.standard_normal((features, features)))[0].astype(np.float32)
@@ -57,7 +57,7 @@ def _embeddings(draw: np.random.Generator, n: int, features: int) -> NDArray[np.
 
 
 def _texts(draw: np.random.Generator, n: int, features: int) -> csr_array:
-    """Return rows of words with frequencies as ``1 / rank``, weighted by the log of the inverse document frequency."""
+    """Return rows of words of frequency ``1 / rank``, weighted by the log of the inverse document frequency."""
     frequency = 1 / np.arange(1, features + 1)
     frequency /= frequency.sum()
     words = np.searchsorted(np.cumsum(frequency)[:-1], draw.random((n, WORDS_OF_A_TEXT)))

@@ -45,7 +45,7 @@ def two_points_over_bound(*, steps: int, published_code: bool = False) -> float:
 def enumerated_over_bound(
     *, batches: int, epochs: int, steps: int, of: Literal["exact over ours", "ours over theirs"]
 ) -> float:
-    """Return the largest quotient of two ``mu`` over all positions: exact over ours, or ours over the paper's."""
+    """Return the largest quotient of two ``mu`` over all positions: exact / ours, or ours / the paper's."""
     problem, cycle = small(batches)
     quotients = []
     for position in range(1, batches + 1):
@@ -105,7 +105,7 @@ def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "eps
 
 @sweep("K = {steps}")
 def full_batch_over_langevin(*, steps: int) -> float:
-    """Return the full batch's epsilon divided by Langevin unlearning's (log-Sobolev).
+    """Return the paper's epsilon for the full batch divided by that of Langevin unlearning's log-Sobolev bound.
 
     Both divergences are converted as published.
     """

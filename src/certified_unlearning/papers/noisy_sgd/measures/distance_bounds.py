@@ -79,7 +79,7 @@ def changes_by_position(
 def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float, dimension: int) -> float:
     """Return the gradients of ``requests`` requests of one record, divided by those of Descent-to-Delete.
 
-    The variant of Descent-to-Delete is that without secret state.
+    This is the variant of Descent-to-Delete without a secret state.
     """
     full = problem_of(N)
     rate = descent_step_size(strong_convexity=full.strong_convexity, smoothness=full.smoothness)

@@ -40,16 +40,16 @@ def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int
 
 
 def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
-    """Return how well processes can be distinguished after ``k`` noisy steps on the same data, from a distance ``Z``.
+    """Return the ``mu`` of two processes that start ``Z`` apart, after ``k`` noisy steps on the same data.
 
     The value is ``mu = Z c^k / sqrt( 2 eta sigma^2 sum_(i<k) c^(2 i) )``, and ``alpha mu^2 / 2`` is the Rényi bound.
     The bound is derived here, by privacy amplification by iteration with optimal shifts. Let step ``t`` hide a shift
     ``a_t`` behind its noise of variance ``tau^2 = 2 eta sigma^2``, at a Rényi cost of ``alpha a_t^2 / (2 tau^2)``;
-    these costs add up. The remaining distance obeys ``z_t = c z_(t-1) - a_t``, ``z_0 = Z``, ``z_k = 0``, that is
-    ``sum_t c^(k-t) a_t = c^k Z``. By Cauchy-Schwarz, the smallest sum of squares has ``a_t`` in proportion to
-    ``c^(k-t)``, and is ``c^(2k) Z^2 / sum_(i<k) c^(2i)``. All ``z_t`` are at least 0, so these shifts are allowed.
-    Quadratic losses of curvature ``m`` from two points ``Z`` apart reach the bound: their distributions are Gaussians
-    with exactly this ``mu``.
+    these costs add up. The remaining distance is ``z_t = c z_(t-1) - a_t`` with ``z_0 = Z`` and ``z_k = 0``, so ``sum_t
+    c^(k-t) a_t = c^k Z``. By Cauchy-Schwarz, the smallest sum of squares has ``a_t`` in proportion to ``c^(k-t)``, and
+    is ``c^(2k) Z^2 / sum_(i<k) c^(2i)``. All ``z_t`` are at least 0, so these shifts are allowed. Quadratic losses of
+    curvature ``m`` reach the bound from two points ``Z`` apart, because the distributions are then Gaussians with
+    exactly this ``mu``.
 
     Args:
         problem: The constants of a batch.
@@ -80,7 +80,7 @@ def known_curve(
     records: int = 1,
     radius: float | None = None,
 ) -> RenyiCurve:
-    """Return the bounds for a record of a known batch or the worst one: `distance_curve` of `learned_distance`.
+    """Return the bounds for a record in a known batch or in the worst batch: `distance_curve` of `learned_distance`.
 
     Args:
         problem: The constants of a batch.
@@ -89,7 +89,7 @@ def known_curve(
         epochs: The number ``T`` of learning epochs; may be infinite.
         steps: The number ``k`` of unlearning steps, at least 1; ``K l`` in ``K`` epochs.
         position: The position ``p`` of the batch, counted from 1; None for the worst one, the last.
-        records: The number ``S`` of records, all in that batch.
+        records: The number ``S`` of records, all in the same batch.
         radius: The radius ``R``; None if there is no ball.
 
     Raises:
@@ -140,9 +140,9 @@ def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
     """Return the bounds for a uniform mixture of pairs of distributions, each Gaussian private with its own ``mu``.
 
     The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For pairs
-    of the drawn index and its outcome, ``exp((alpha - 1) D_alpha)`` equals the mean, over ``j``, of this value for
+    of the drawn index ``j`` and the outcome, ``exp((alpha - 1) D_alpha)`` equals the mean, over ``j``, of its value for
     ``P_j`` and ``Q_j``. Hiding the drawn index is post-processing. The bound therefore holds with and without
-    publishing the order of the records. It does *not* hold for a person whose place is already known: see
+    publishing the order of the records. It does *not* hold for a record whose place is already known: see
     `known_curve`.
 
     Args:

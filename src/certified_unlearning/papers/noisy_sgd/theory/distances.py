@@ -41,15 +41,15 @@ def learned_distance(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return ``Z``, the largest distance between learning on two data sets, at the end of learning.
+    """Return ``Z``, the largest distance of two processes of learning, on two data sets, at the end of learning.
 
-    The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, ``min(T s, 2 R)`` for ``c =
-    1``. This formula is derived here. Let both processes have the same noise. If the two batches agree, a step
-    contracts the distance by ``c``. If they differ, once per epoch, in step ``p``, the step also adds at most ``s``.
-    The last addition is contracted ``l - p`` times, each earlier one ``l`` more times per epoch, and the sum of this
-    geometric series is ``Z``. Projection never increases the distance of two points, and keeps them within ``2 R``. The
-    coupling holds almost surely, which gives ``W_infinity``. Quadratic losses of curvature ``m`` whose gradients differ
-    by ``2 M`` in one direction reach the bound.
+    The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, and ``min(T s, 2 R)`` for
+    ``c = 1``. This formula is derived here. Let both processes have the same noise. Each step contracts the distance by
+    ``c``. Once per epoch, in step ``p``, the two batches differ, and the step also adds at most ``s``. The last
+    addition is contracted ``l - p`` times, and each addition is contracted ``l`` times more than the one an epoch
+    later. The sum of this geometric series is ``Z``. Projection never increases the distance of two points, and keeps
+    them within ``2 R``. The coupling holds almost surely, which gives ``W_infinity``. Quadratic losses of curvature
+    ``m`` whose gradients differ by ``2 M`` in one direction reach the bound.
 
     Args:
         problem: The constants of a batch.
@@ -90,13 +90,13 @@ def sequential_distances(
     records: int = 1,
     radius: float | None = None,
 ) -> list[float]:
-    """Return the process's distance, at each request, from a process that never saw the records removed by then.
+    """Return the distances, at each request, from a process that never had the records removed until then.
 
-    The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. The steps of
-    request ``s``, on the same data, contract the distance to the process without all records removed so far. The next
-    record is one more difference, and the triangle inequality of ``W_infinity`` adds its ``Z``. For equal ``k_s``, the
-    distance tends to ``Z / (1 - c^k)``. ``Z`` is the distance of the worst position. If ``epochs`` is finite, ``Z`` is
-    the distance after ``epochs`` and all steps so far, in whole epochs.
+    The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. In the steps of
+    request ``s``, both processes have the same data, so their distance contracts. The next removed record is one more
+    difference, which adds ``Z`` by the triangle inequality of ``W_infinity``. For equal ``k_s``, the distance tends to
+    ``Z / (1 - c^k)``. ``Z`` is the distance of the worst position. If ``epochs`` is finite, ``Z`` is the distance after
+    ``epochs`` and all steps so far, in whole epochs.
 
     Args:
         problem: The constants of a batch.
@@ -107,7 +107,7 @@ def sequential_distances(
         radius: The radius ``R``.
 
     Returns:
-        The distances, one more than there are ``steps``.
+        The distances, one for each request, which is one more than ``steps``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.

@@ -47,7 +47,7 @@ def pooled(
         epochs: The number ``T`` of learning epochs; infinite for learning to stationarity, if steps contract.
         steps: The number ``k`` of unlearning steps, at least 0.
         position: The position ``p``, counted from 1; None for the worst one, the last.
-        records: The number ``S`` of records, all in that batch.
+        records: The number ``S`` of records, all in the same batch.
         radius: The radius ``R``; None if there is no ball.
 
     Raises:
@@ -90,10 +90,10 @@ def pooled(
 
 
 def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
-    """Return the smallest epsilon, rounded up, for one of several Gaussian pairs that is drawn uniformly.
+    """Return the smallest epsilon, rounded up, for a Gaussian pair that is drawn uniformly from several pairs.
 
-    The mean of their deltas is the delta for pairs of the drawn index and its outcome. The epsilon is therefore exact
-    if the deltas are, and the order of the records may be published.
+    The mean of the deltas of all pairs is the delta for the drawn index together with the outcome. The epsilon is
+    therefore exact if these deltas are exact, and the order of the records may be published.
 
     Args:
         mus: The ``mu`` of the pairs, at least one.

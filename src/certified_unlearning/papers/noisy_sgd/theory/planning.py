@@ -47,8 +47,8 @@ def sequential_epochs(
         sigma: The noise scale.
         epsilon: The target after every request.
         delta: The delta, strictly between 0 and 1.
-        requests: The number of requests, of one record each.
-        factor: The factor of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
+        requests: The number of requests; each request removes one record.
+        factor: The factor of all divergences: 1 for the bound, and `CODE_FACTOR` for the published code.
         conversion: The conversion to epsilon; the published code uses ``paper``.
 
     Raises:

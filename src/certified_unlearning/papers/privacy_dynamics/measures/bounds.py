@@ -1,4 +1,4 @@
-"""Measures of bounds on the divergence: against exact values, against each other, and as in Figs. 1 and 2."""
+"""Measures of bounds on the divergence: compared with exact values and with each other, and as in Figs. 1 and 2."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from certified_unlearning.reproduction.claims.registry import changes, changes_i
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _LONG = 100_000
-"""The largest number of steps up to which crossings are searched."""
+"""The largest number of steps in a search for a crossing."""
 
 Curve = tuple[float, float]
 
@@ -40,7 +40,7 @@ def dynamics_curve(*, figure: Literal[1, 2], bound: str, curve: Curve, steps: St
 def changes_of_dynamics_by_order(*, bound: str, alpha: float, steps: Steps) -> float:
     """Return how much a bound of Fig. 1, divided by its order, changes between each order and the next.
 
-    The unit is the first value.
+    The changes are in units of the first value.
     """
     return _in_figure(1, 1.0, bound, steps, alpha) / alpha
 
@@ -149,10 +149,10 @@ def exact_over_general_start(*, start_gap: float, start_variance: float, steps: 
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the smallest number of steps, from 1 on, at which a condition holds that then stays true."""
+    """Return the smallest number of steps, at least 1, from which on a condition stays true."""
     low, high = 0, _LONG
     if not holds(high):
-        raise ParameterError(f"nothing is reached within {_LONG} steps")
+        raise ParameterError(f"the condition is not met within {_LONG} steps")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

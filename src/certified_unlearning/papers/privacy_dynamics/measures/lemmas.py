@@ -1,4 +1,4 @@
-"""Measures of the lemmas behind the bounds, on Gaussians, for which all quantities of the lemmas are known."""
+"""Measures of the lemmas behind the bounds, for Gaussians, for which all quantities of the lemmas are known."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return Lemma 2's bound on the rate divided by that with ``gamma = 1 / 2``.
+    """Return Lemma 2's bound on the rate divided by the bound with ``gamma = 1 / 2``.
 
     The diffusions are those of `lemma_2_excess`.
     """
@@ -54,7 +54,7 @@ def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float)
 
 @sweep("gamma = {gamma:g}")
 def lemma_2_bound_less_half(*, gamma: float) -> float:
-    """Return Lemma 2's bound on the rate at convergence minus that with ``gamma = 1 / 2``.
+    """Return Lemma 2's bound on the rate at convergence minus the bound with ``gamma = 1 / 2``.
 
     The unit is Theorem 1's rate.
 
@@ -83,7 +83,7 @@ def lsi_quotients(*, map_name: MapName, noise_variance: float, function: Functio
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def dynamics_rate_excess(*, gamma: float, time: float, start_variance: float, share_of_lsi_constant: float) -> float:
-    """Return the growth rate minus Lemma 2's bound with Lemma 3 for the information (Eq. 13).
+    """Return the growth rate minus Lemma 2's bound, in which Lemma 3's bound replaces the information (Eq. 13).
 
     The diffusions and the unit are those of `lemma_2_excess`, and ``c`` is a share of the best log-Sobolev constant. A
     ``c``-LSI distribution satisfies the inequality with every smaller constant.
@@ -106,7 +106,7 @@ def _diffusions(time: float, start_variance: float) -> tuple[float, float]:
 
 @sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def lsi_constant_over_lemma_5(*, strong_convexity: float, steps: Steps) -> float:
-    """Return the tracked log-Sobolev constant from Lemma 5's start, divided by the one that Lemma 5 states."""
+    """Return the tracked log-Sobolev constant from Lemma 5's start, divided by the constant in Lemma 5."""
     stated = 2 * SIGMA**2 / strong_convexity
     return stated / inverse_lsi(figure_1(strong_convexity), sigma=SIGMA, steps=steps, start=stated)
 

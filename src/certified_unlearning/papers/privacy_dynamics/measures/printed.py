@@ -21,7 +21,7 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half, in Fig. 1."""
+    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half; settings of Fig. 1."""
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
     return float(curve(np.array([10.0]))[0]) / bounded("theorem-2", problem, steps=steps)
@@ -29,14 +29,14 @@ def gamma_over_half(*, gamma: float, steps: Steps) -> float:
 
 @sweep("to alpha = {alpha:g}")
 def printed_characteristic(*, alpha: float, time: float) -> float:
-    """Return the order of a characteristic by Eqs. 62 to 66 as printed, ``time`` before the order is ``alpha``."""
+    """Return the order, by Eqs. 62 to 66 as printed, on a characteristic that reaches ``alpha`` after ``time``."""
     rate = figure_1(1.0).strong_convexity / 2
     return float(1 + (alpha - 1) ** (-rate * time))
 
 
 @measure
 def gibbs_rate(*, sign: int) -> Quantity:
-    """Return how fast, by Eq. 9, the density of the Gibbs distribution changes, divided by the density.
+    """Return the rate at which Eq. 9 changes the density of the Gibbs distribution, divided by the density.
 
     The diffusion should preserve this distribution. The point is the minimiser of ``theta^2 / 2``, and the field ``V``
     is the gradient times ``sign``. At this point, ``(p V)' = p V'`` and ``sigma^2 p'' = -p``.
@@ -71,7 +71,7 @@ def unrolling_over_lemma_6(*, steps: int, dimension: int) -> float:
 
 @sweep("K = {steps}")
 def inline_objective_variance(*, steps: int) -> float:
-    """Return the variance under Section 4's inline objective, divided by the variance by Section 4's powers.
+    """Return the variance under Section 4's inline objective, divided by the variance that Section 4 prints.
 
     The objective, the sum of squared distances divided by n, lacks the factor 1 / 2. It has the curvature 2, and gives
     powers of ``1 - 2 eta``, whereas Section 4 prints powers of ``1 - eta``.

@@ -1,7 +1,7 @@
 """Measures of the experiment `measured`: runs on two neighbouring data sets, compared with bounds.
 
-All intervals of a table hold together, except with the sweep's probability of false alarms, by default one in a
-million. Therefore, no claim has to share out a probability itself.
+All intervals of a table hold together, except with the sweep's probability of false alarms, which is one in a million
+by default. Therefore, claims need no correction for the number of intervals.
 """
 
 from collections.abc import Sequence
@@ -53,9 +53,9 @@ def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quan
 
 @measure
 def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return how much the measured divergence over composition changes from the middle number of steps to the last.
+    """Return the change of measured divergence / composition from the middle number of steps to the last.
 
-    Below 0, the divergence grows more slowly than composition.
+    A change below 0 means that the divergence grows more slowly than composition.
 
     Raises:
         ParameterError: Only one number of steps was sampled.

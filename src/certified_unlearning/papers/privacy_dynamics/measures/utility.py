@@ -68,7 +68,7 @@ def recipe_risk_over_promise(*, target: Target) -> float:
 
 @sweep("beta = {smoothness:g}", then=over_first)
 def steps_by_condition_number(*, smoothness: float) -> float:
-    """Return Theorem 4's steps divided by those for the first smoothness, with strong convexity 1."""
+    """Return Theorem 4's steps divided by the steps for the first smoothness, with strong convexity 1."""
     return _recipe("dp", smoothness=smoothness).real_steps
 
 
@@ -76,8 +76,8 @@ def steps_by_condition_number(*, smoothness: float) -> float:
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
     """Return how Theorem 4's risk, divided by ``log(1 / delta)`` and Theorem 5's bound, changes with the constants.
 
-    The constants are lambda, beta and n, and the unit is the first value. Of these constants, Theorem 5's lower bound,
-    ``d / (n epsilon)^2``, depends only on n.
+    The constants are lambda, beta and n. Of these constants, Theorem 5's lower bound, ``d / (n epsilon)^2``, depends
+    only on n. Changes are in units of the first value.
     """
     recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
     return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
@@ -121,9 +121,9 @@ def utility_gain_over_sgd(*, n: int) -> float:
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients divided by noisy gradient descent's and by an order in n.
+    """Return noisy SGD's gradients divided by noisy gradient descent's and by ``order``.
 
-    The unit is the first value.
+    The quotients are in units of the first quotient.
     """
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)

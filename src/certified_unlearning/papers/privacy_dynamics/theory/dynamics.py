@@ -93,7 +93,7 @@ def theorem_2(
         gamma: The balancing constant, above 0 and at most 1.
 
     Raises:
-        AssumptionError: Lemma 5 is used and its conditions do not hold.
+        AssumptionError: Lemma 5 is used, but its conditions do not hold.
     """
     return _balanced(problem, _rate(problem, sigma, lsi_constant), sigma, steps, records, gamma)
 
@@ -124,7 +124,7 @@ def theorem_2_from(
 
     Raises:
         ParameterError: ``initial`` is known only at some orders.
-        AssumptionError: Lemma 5 is used and its conditions do not hold.
+        AssumptionError: Lemma 5 is used, but its conditions do not hold.
     """
     if initial.orders is not None:
         raise ParameterError("initial must be known at all orders, got a curve known at some orders only")

@@ -1,8 +1,8 @@
 """The distributions of noisy gradient descent: log-Sobolev constants, and Gaussians for quadratic losses.
 
-Source: Lemmas 5, 8, 9 and Appendix E of Chourasia, Ye, Shokri (NeurIPS 2021), with Appendix E for any Hessian. Every
-upper bound in `dynamics` is tested against the exact divergences. Theorem 3, the paper's lower bound, simplifies the
-first of these, `exact_quadratic`. The notation is that of `dynamics`.
+Source: Lemmas 5, 8, 9 and Appendix E of Chourasia, Ye, Shokri (NeurIPS 2021), with Appendix E extended to any Hessian.
+Every upper bound in `dynamics` is tested against the exact divergences here. Theorem 3, the paper's lower bound, is a
+simplified form of `exact_quadratic`. The notation is that of `dynamics`.
 """
 
 import math
@@ -122,8 +122,8 @@ def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 
 def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -> float:
     """Return ``1 / c`` after some steps; each step multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
 
-    If ``1 / c`` is at most ``2 sigma^2 / lambda`` at the start, it stays so (Lemma 5). For `exact_quadratic`, ``1 / c``
-    is the variance.
+    If ``1 / c`` is at most ``2 sigma^2 / lambda`` at the start, it never exceeds this value (Lemma 5). For
+    `exact_quadratic`, ``1 / c`` is the variance.
 
     Args:
         problem: The constants of the problem.

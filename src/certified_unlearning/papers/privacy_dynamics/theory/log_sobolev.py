@@ -43,7 +43,7 @@ _FUNCTIONS: dict[FunctionName, tuple[Callable[[Array], Array], Callable[[Array],
 
 
 def log_sobolev_quotient(*, map_name: MapName, noise_variance: float, function: FunctionName) -> float:
-    """Return the left side of the inequality divided by its right side, with the constant by Lemmas 8 and 9.
+    """Return the left side of the inequality divided by its right side, with the constant from Lemmas 8 and 9.
 
     The distribution is that of ``T(X) + sqrt(v) Z``. ``X`` and ``Z`` are standard normal, hence 1-LSI. ``T`` is
     ``L``-Lipschitz, so ``T(X)`` is ``1 / L^2``-LSI by Lemma 8, and the sum is ``1 / (L^2 + v)``-LSI by Lemma 9.

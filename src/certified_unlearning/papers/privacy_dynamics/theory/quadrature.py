@@ -2,8 +2,7 @@
 
 The module has three cases: the logistic loss with a regulariser, for divergences on non-quadratic losses; squared
 distances with a projection, for the excess risk; and two logistic records of different slopes, for the fields of Lemma
-4. The grid is so fine compared with the noise that doubling the number of nodes keeps nine digits of the first two
-cases.
+4. The grid is fine compared with the noise: in the first two cases, twice as many nodes give the same nine digits.
 """
 
 import math
@@ -19,7 +18,7 @@ Array = npt.NDArray[np.float64]
 LOGISTIC = Problem(n=10, strong_convexity=1.0, smoothness=1.25, lipschitz=0.5, step_size=0.2)
 """The constants of the logistic problem, with the loss ``log(1 + exp(-y theta)) + theta^2 / 2``.
 
-In one data set, 6 of 10 labels ``y`` are +1, and in the other, 5 are.
+In one data set, 6 of 10 labels ``y`` are +1; in the other, 5 of 10 are +1.
 """
 LOGISTIC_SIGMA = 0.1
 _SHARES = (0.6, 0.5)
@@ -73,13 +72,14 @@ def projected_risks(
 def field_difference(*, steps: int, share: float) -> float:
     """Return the largest distance of Lemma 1's two vector fields within a step, divided by Lemma 4's ``S_g / n``.
 
-    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records. One record is ``x = 1``, and the other one
-    is 2 or -1, so that the gradients' difference depends on ``theta``. The largest difference on the grid is ``S_g``,
-    about 2.09. The step size is 0.2, ``sigma`` is 1/2, and the start is Corollary 1's Gaussian.
+    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records. One record is ``x = 1`` in both data sets.
+    The other record is 2 in one data set and -1 in the other, so that the difference of the gradients depends on
+    ``theta``. The largest difference on the grid is ``S_g``, about 2.09. The step size is 0.2, ``sigma`` is 1/2, and
+    the start is Corollary 1's Gaussian.
 
     Args:
-        steps: The number ``k`` of whole steps before, at least 0.
-        share: The elapsed share of the next step, above 0 and at most 1.
+        steps: The number ``k`` of whole steps before the step of interest, at least 0.
+        share: The elapsed share of this step, above 0 and at most 1.
     """
     theta, step_size, variance = np.linspace(-5, 5, 501), 0.2, 0.25
     gradients = [(theta - 1 / (1 + np.exp(theta)) + theta - x / (1 + np.exp(x * theta))) / 2 for x in (2.0, -1.0)]
