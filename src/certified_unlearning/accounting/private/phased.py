@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss never moves two paths farther apart if the
 step is short enough. Each record is read once, so it moves a block's result by at most twice the bound on gradients
-times the step size. Short steps are a condition of *privacy*: with longer steps, the map expands, and clipping vectors
-does not help. So the condition is checked, and steps that are too long are refused.
+times the step size. Short steps are a condition of *privacy*: with longer steps, two paths may move apart, and clipping
+vectors does not prevent this. So the condition is checked, and steps that are too long are refused.
 """
 
 import math
@@ -54,7 +54,7 @@ class OnePass(GaussianPlan):
 
     Raises:
         ParameterError: The loss is not convex.
-        AssumptionError: A step is longer than ``2 / H``, so the map could expand.
+        AssumptionError: A step is longer than ``2 / H``, so two paths could move apart.
     """
 
     problem: LinearProblem
@@ -185,7 +185,7 @@ class PhasedDescent(DisjointPlan):
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
         """Return the plan in which every phase is (epsilon, delta)-private.
 
-        Phases are added as long as a block has records and rounding is a small share of a record's effect.
+        Phases are added as long as the next block has records and rounding is a small share of a record's effect.
 
         Args:
             problem: Bounds of all records.

@@ -1,10 +1,10 @@
 """Recursive regularisation: stationary points of convex losses, in stages on disjoint chunks of the records.
 
-Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. By noisy descent, each stage minimises the loss
+Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage uses noisy descent to minimise the loss
 plus regularisers around 0 and around the results of earlier stages. Each regulariser is twice as strong as the previous
 one. The last result has a small gradient. Chunks are disjoint, so each record is read by at most one stage, and every
-stage may spend all of epsilon. The printed noise uses the number of all records in place of that of a chunk. So the
-printed noise is too small by a factor of the number of stages (E8).
+stage may spend all of epsilon. The printed noise uses the number of all records in place of the number of records of a
+chunk. So the printed noise is too small by a factor of the number of stages (E8).
 """
 
 import math
@@ -32,7 +32,7 @@ class Stage(RunConstants):
         steps: Number of iterates, including the start. The number of noisy gradients is one less.
         step_size: Step size of descent.
         sigma: Standard deviation of the noise on each mean gradient, per coordinate.
-        regulariser: Curvature of the regularisers around public weights that are added to the loss.
+        regulariser: Total curvature of the regularisers that are added to the loss. Their centres are public weights.
         mu: ``mu`` of Gaussian differential privacy of the stage alone.
     """
 
