@@ -135,7 +135,7 @@ def two_laws(
 ) -> TwoLawResult:
     """Audit an estimator's certificate with many models from the estimator and many from the certificate's comparator.
 
-    Records with long gradients, such as outliers or mislabelled records, reveal most. The bound is nearest to the
+    Records with long gradients, such as outliers or mislabelled records, reveal the most. The bound is nearest to the
     certified value if this value is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
 
     Args:
@@ -236,7 +236,7 @@ def _models(given: ArrayLike, name: str) -> Array:
 def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
     """Return counts of an event that is likely for one distribution and rare for the other.
 
-    Other models chose the event.
+    The event is chosen with models that are not counted.
     """
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)

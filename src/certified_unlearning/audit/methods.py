@@ -30,7 +30,7 @@ Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
 
 
 class AuditedMethod(Protocol):
-    """A method to learn and unlearn, with a claim."""
+    """A method that learns and unlearns, and whose claim is audited."""
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ class OwnEstimator:
         return Claim.of(model._stated_of_removed())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, the guess from scores."""
         # This uses as many records as every run, because constants follow from the number of records.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))

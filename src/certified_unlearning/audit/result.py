@@ -92,7 +92,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: the attack would have found nothing anyway."""
+        """``violated``: the bound exceeds the claim. ``no power``: the attack finds nothing even without a removal."""
         if self.claim.is_below(self.bound()):
             return "violated"
         if not self.claim.is_below(self.control()):

@@ -24,7 +24,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance between two distributions for the removed records.
+    """The distance between the distributions of a model and of its exact refit, for the removed records.
 
     The distance for other records is not bounded.
 

@@ -10,7 +10,7 @@ and reference are Gaussians whose means are at most ``tau / m`` apart, and there
 - ``mu sqrt(k)`` for all ``k`` releases together, including the first one;
 - ``mu sqrt(k)`` for all ``k`` releases together, if requests are adaptive, that is, chosen after seeing releases. The
   comparator is the same interaction with exact refits. Given the past, both interactions have the same ``R`` and differ
-  by one shift of a Gaussian. With adaptive requests, there is no better number for the last published model alone,
+  by one shift of a Gaussian. With adaptive requests, there is no smaller ``mu`` for the last published model alone,
   because ``R`` depends on earlier releases.
 
 Models that were published before a deletion are outside the guarantee, because both sides of the comparison learn of
@@ -102,7 +102,7 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set, from ``f(w*) <= f(0)`` and the small distance of ``w`` to ``w*``.
+    """Return a bound on ``|w|`` for every data set, by ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
 
     ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
@@ -140,7 +140,8 @@ def require_representable(
         delta: Delta of the guarantee.
         budget: Budget ``tau``.
         terms: Numbers of terms in the sums of a gradient; None for those of dense rows.
-        one_vs_rest: Whether each class has a model of two classes against the rest, and all are released as one.
+        one_vs_rest: Whether each class has a two-class model against the rest, and all these models are released as
+            one.
         public_curvature: Curvature that public rows add to ``m`` between the minimiser and the weights (see `public`).
 
     Raises:

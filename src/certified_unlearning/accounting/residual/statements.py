@@ -1,4 +1,4 @@
-"""What certificates of certified refit and Newton removal state in words: comparator, observers, assumptions."""
+"""The wording of certificates of certified refit and Newton removal: comparator, observers, assumptions."""
 
 from dataclasses import replace
 
