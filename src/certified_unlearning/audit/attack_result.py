@@ -194,11 +194,12 @@ class AttackResult:
                     + ("" if before is None else f"; before unlearning {_percent(before)}")
                 )
         lines += [
-            f"{self.method}: {self.records} records; the Gaussians are of {self.fitted} models, {self.models} others "
-            "were attacked",
-            f"Intervals hold with {1 - SHOWN:.0%} confidence, about. An attack that finds nothing proves nothing: a "
+            f"{self.method}: {self.records} records; the Gaussians were fitted to {self.fitted} models, and "
+            f"{self.models} other models were attacked",
+            f"Intervals hold with about {1 - SHOWN:.0%} confidence. An attack that finds nothing proves nothing: a "
             "better one may find more.",
-            "Which records are hardest to forget is secret: hardest_records() tells, and the list identifies people.",
+            "The list of the records that are hardest to forget is secret, because it identifies people: "
+            "hardest_records() returns it.",
         ]
         return "\n".join(lines)
 

@@ -112,7 +112,8 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
     wanted, rng = plan.n - members, np.random.default_rng()
     if min(wanted, len(left)) < members:
         raise DataError(
-            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; take fewer"
+            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; use fewer "
+            "canaries"
         )
     # If records were removed, some remaining ones are used twice: the audited plan was made for the original number of
     # records.
@@ -176,7 +177,7 @@ class DirectoryMethod:
         return (
             "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
             "counts and settings, as the source says",
-            "what was declared of the table (ranges, words, classes) was not taken from the records",
+            "the declarations of the table (ranges, words, classes) were not taken from the records",
         )
 
     def long_rows(self, directions: Array) -> Array:

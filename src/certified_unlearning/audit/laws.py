@@ -114,7 +114,8 @@ class TwoLawResult:
             headline,
             explained(self.verdict, self.alpha),
             f"{self.method}: an event chosen by other models happened for {self.after.likely} of "
-            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} of the other",
+            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} models of "
+            "the other law",
             "Taken as given:",
             "- models are independent of each other, and the comparator is the one that the claim names",
             "- no other audit, event or level was tried before this one and left out",

@@ -156,9 +156,11 @@ class AuditResult:
             + f"; right guesses after: {after}, before: {before}, at most {guesses}",
         ]
         if self.least_right is not None:
-            lines.append(f"runs with {self.least_right} right guesses or more were counted, as chosen beforehand")
+            lines.append(
+                f"runs with {self.least_right} right guesses or more were counted; this number was chosen beforehand"
+            )
         if not self.certified and self.claim == Claim():
-            lines.append("no number is certified: epsilon 0 is what learning again without the records would have")
+            lines.append("no epsilon is certified: learning again without the records would have epsilon 0")
         lines += [f"failed run, guessed as a fixed set: {each}" for each in self.failures]
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
@@ -188,7 +190,7 @@ class AuditResult:
                 ax.axvline(each, linestyle=style, color="0.3", linewidth=1, label=None if number else name)
         ax.axhline(self.alpha, linestyle="--", color="0.7", linewidth=1, label=f"level {self.alpha:g}")
         ax.set_xlabel("right guesses")
-        ax.set_ylabel("probability of so many or more")
+        ax.set_ylabel("probability of at least so many")
         ax.set_title(f"{self.method}: {self.verdict}")
         ax.legend(fontsize="small")
         return ax
@@ -197,10 +199,10 @@ class AuditResult:
 def explained(verdict: Verdict, alpha: float) -> str:
     """Return a verdict with an explanation of what it shows, and of what it does not show."""
     meaning: dict[Verdict, str] = {
-        "violated": "more was found of the removed records than what is claimed allows",
-        "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
-        "nothing found": "this attack found nothing, and would have seen a model that forgot nothing; a better attack "
-        "may find more",
+        "violated": "more was found of the removed records than the claim allows",
+        "no power": "the attack would not have noticed a model that forgot nothing, so this audit shows nothing",
+        "nothing found": "this attack found nothing, and would have noticed a model that forgot nothing; a better "
+        "attack may find more",
     }
     return f"{verdict}: {meaning[verdict]} (level {alpha:g})"
 

@@ -90,8 +90,8 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
     objective = model._public_objective()
     if objective is None:
         raise AssumptionError(
-            f"{type(estimator).__name__} has more than two classes here, and the exact refit of these is not known to "
-            "white_box: give two classes"
+            f"{type(estimator).__name__} has more than two classes here, for which white_box cannot compute the exact "
+            "refit: give two classes"
         )
     refit, error = refitted(objective, np.delete(X, removed, axis=0), np.delete(y, removed))
     error /= objective.noise

@@ -162,6 +162,6 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     found = guarantee.epsilon(delta)
     if not found <= epsilon * (1 + AGREEMENT):
         raise AssumptionError(
-            f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, where {epsilon:.9g} was asked: this "
-            "is a fault of the planner, and nothing was learned"
+            f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, but {epsilon:.9g} was requested: "
+            "this is a fault of the planner, and no model was learned"
         )

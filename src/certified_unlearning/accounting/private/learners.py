@@ -204,7 +204,7 @@ class NoisyDescent(Learner):
             ParameterError: The run has a regulariser.
         """
         if self.regulariser:
-            raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
+            raise ParameterError("certificates cover only descent on the loss alone: the regulariser must be 0")
         return (self,)
 
     @classmethod
@@ -294,8 +294,8 @@ class OutputPerturbation(Learner):
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
             raise ParameterError(
-                f"output perturbation needs a convex loss, and the {self.problem.loss.name} loss is none: its "
-                "minimiser may move by any amount"
+                f"output perturbation needs a convex loss, but the {self.problem.loss.name} loss is not convex: one "
+                "record may move the minimiser by any amount"
             )
 
     @property
@@ -359,9 +359,9 @@ class OutputPerturbation(Learner):
         inexactness = SOLVER_SHARE / 2 * exact
         if problem.gradient_error / strength > inexactness / 2:
             raise AssumptionError(
-                f"strong_convexity = {strength:.3g} is too small for float64: a gradient of {problem.n} records is "
-                f"computed to {problem.gradient_error:.3g}, so the minimiser to {problem.gradient_error / strength:.3g}"
-                f", where {inexactness / 2:.3g} is needed"
+                f"strong_convexity = {strength:.3g} is too small for float64: the gradient of {problem.n} records is "
+                f"off by up to {problem.gradient_error:.3g}, so the minimiser is off by up to "
+                f"{problem.gradient_error / strength:.3g}, but at most {inexactness / 2:.3g} is allowed"
             )
         planned = cls(problem=problem, strong_convexity=strength, sigma=1.0, inexactness=inexactness)
         _require_fine(planned.sensitivity, exact)
@@ -450,8 +450,8 @@ def _noise_cost(problem: LinearProblem, sigma: float) -> float:
 def _require_fine(sensitivity: float, exact: float) -> None:
     if not sensitivity <= (1 + ROUNDING_SHARE) * exact:
         raise AssumptionError(
-            f"float64 is too coarse: one record moves what is released by {exact:.3g}, and rounding by "
-            f"{sensitivity - exact:.3g} more; fewer records at once, a smaller radius or a larger epsilon helps"
+            f"float64 is too coarse: one record moves the released numbers by {exact:.3g}, and rounding adds "
+            f"{sensitivity - exact:.3g}; fewer records at once, a smaller radius or a larger epsilon helps"
         )
 
 

@@ -61,12 +61,14 @@ class ScalarLoss:
         require_positive(target=self.target)
         if self.name in ("absolute", "huber"):
             if self.width is None:
-                raise ParameterError(f"the {self.name} loss needs a width, above 0, got none")
+                raise ParameterError(f"the {self.name} loss needs a width above 0, got none")
             require_positive(width=self.width)
         elif self.width is not None:
-            raise ParameterError(f"width is of the absolute and the huber loss, the {self.name} loss has none")
+            raise ParameterError(f"only the absolute and the huber loss have a width, but the loss is {self.name}")
         if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
-            raise ParameterError(f"targets of the {self.name} loss have size 1 at most, got target = {self.target!r}")
+            raise ParameterError(
+                f"target must be at most 1 for tanh and 1 for logistic, got {self.target!r} for {self.name}"
+            )
 
     @property
     def convex(self) -> bool:

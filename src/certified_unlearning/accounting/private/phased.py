@@ -67,13 +67,14 @@ class OnePass(GaussianPlan):
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
             raise ParameterError(
-                f"a pass with noise on its end needs a convex loss, and the {self.problem.loss.name} loss is none"
+                f"a pass with noise on its result needs a convex loss, but the {self.problem.loss.name} loss is not "
+                "convex"
             )
         longest = 2 / self.problem.smoothness
         if self.step_size > longest:
             raise AssumptionError(
-                f"step_size must be at most 2 / H = {longest:.6g}, or steps stretch and the noise is not enough, got "
-                f"{self.step_size:.6g}"
+                f"step_size must be at most 2 / H = {longest:.6g}, because longer steps may move two paths apart, and "
+                f"then the noise is not enough; got {self.step_size:.6g}"
             )
 
     @property
@@ -144,9 +145,11 @@ class PhasedDescent(DisjointPlan):
     def __post_init__(self) -> None:
         """Check that there is a phase, and that all phases have the same bounds."""
         if not self.phases:
-            raise ParameterError("there must be a phase, got none")
+            raise ParameterError("there must be at least one phase, got none")
         if len({replace(phase.problem, n=1, radius=1.0) for phase in self.phases}) > 1:
-            raise ParameterError("the phases must be of one problem, but for the number of records and the radius")
+            raise ParameterError(
+                "the phases must have the same problem, except for the number of records and the radius"
+            )
 
     @property
     def problem(self) -> LinearProblem:
@@ -214,7 +217,7 @@ class PhasedDescent(DisjointPlan):
             phases.append(replace(phase, sigma=sigma))
             left, number = left - size, number + 1
         if not phases:
-            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} make no phase")
+            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} allow no phase")
         plan = cls(phases=tuple(phases), unused=left)
         require_met(plan.guarantee, epsilon=epsilon, delta=delta)
         return plan

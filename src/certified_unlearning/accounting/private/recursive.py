@@ -72,12 +72,12 @@ class RecursiveRegularisation(DisjointPlan):
         if not self.stages:
             raise ParameterError("recursive regularisation needs at least one stage, got none")
         if len({replace(stage.problem, radius=1.0) for stage in self.stages}) > 1:
-            raise ParameterError("the stages must be of one problem, but for the radius")
+            raise ParameterError("the stages must have the same problem, except for the radius")
         radii = [stage.problem.radius for stage in self.stages]
         if radii != sorted(radii):
             # A stage's regularisers pull towards points of earlier balls, but rounding is counted for the stage's own
             # ball.
-            raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
+            raise ParameterError(f"no stage may have a smaller ball than an earlier stage, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
             if not math.isclose(stage.regulariser, due, rel_tol=1e-12):
@@ -109,7 +109,7 @@ class RecursiveRegularisation(DisjointPlan):
         stages = constants.runs_of(Stage)
         chunk, left = divmod(constants.learned_n, len(stages))
         if left:
-            raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")
+            raise ParameterError(f"{constants.learned_n} records cannot be split into {len(stages)} equal chunks")
         planned = tuple(
             NoisyDescent(
                 problem=constants.problem(records=chunk, radius=each.radius),
@@ -143,7 +143,9 @@ class RecursiveRegularisation(DisjointPlan):
             ParameterError: The loss is not convex, or there are fewer records than stages.
         """
         if not problem.loss.convex:
-            raise ParameterError(f"recursive regularisation needs a convex loss, the {problem.loss.name} loss is none")
+            raise ParameterError(
+                f"recursive regularisation needs a convex loss, but the {problem.loss.name} loss is not convex"
+            )
         require_positive(epsilon=epsilon)
         n, smoothness = problem.n, problem.smoothness
         if strength is None:

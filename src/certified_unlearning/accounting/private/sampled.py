@@ -354,13 +354,13 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
         multiplier, share, times = each
         if multiplier < LEAST_MULTIPLIER or times > MOST_SUMS:
             raise ParameterError(
-                f"noisy sums must have at least {LEAST_MULTIPLIER:g} times a record's bound as noise, and be at most "
-                f"{MOST_SUMS:,}, got {multiplier:.3g} and {times}"
+                f"the noise of a sum must be at least {LEAST_MULTIPLIER:g} times the bound on a record, and there "
+                f"must be at most {MOST_SUMS:,} sums, got {multiplier:.3g} and {times}"
             )
         if (loss := times * _mean_loss(multiplier, share, relation)) > LARGEST_MEAN_LOSS:
             raise ParameterError(
-                f"{times} noisy sums with {multiplier:.3g} times a record's bound as noise may lose {loss:.3g} of "
-                f"privacy on average, more than {LARGEST_MEAN_LOSS:g}, at which nothing is left: take more noise, or "
+                f"{times} sums with noise of {multiplier:.3g} times the bound on a record may have a mean privacy "
+                f"loss of {loss:.3g}, more than {LARGEST_MEAN_LOSS:g}, at which no privacy is left: use more noise or "
                 "fewer sums"
             )
         several = distribution.from_gaussian_mechanism(

@@ -124,7 +124,7 @@ class GridSearch(Selection):
         if not self.learners:
             raise ParameterError("a search needs at least one radius, got none")
         if len({replace(each.problem, radius=1.0) for each in self.learners}) > 1:
-            raise ParameterError("the runs of a search must be of one problem, but for the radius")
+            raise ParameterError("the runs of a search must have the same problem, except for the radius")
 
     @property
     def read(self) -> int:
@@ -252,7 +252,7 @@ class Boosting(Selection):
         size = problem.n // (chunks + 1)
         if not size:
             raise ParameterError(
-                f"{problem.n} records cannot be split into {chunks + 1} chunks, as beta = {beta:g} needs"
+                f"{problem.n} records cannot be split into {chunks + 1} chunks, but beta = {beta:g} needs them"
             )
         learner = planner(replace(problem, n=size), 1)
         return cls(learner=learner, chunks=chunks, validated=problem.n - chunks * size, epsilon=epsilon)

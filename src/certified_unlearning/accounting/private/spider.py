@@ -66,7 +66,9 @@ class StationaryPlan(PrivatePlan):
     def _require_bounded_slope(self, learner: str) -> None:
         """Raise `ParameterError` unless the loss has a bound on its slope."""
         if self.problem.loss.lipschitz is None:
-            raise ParameterError(f"{learner} needs a loss of bounded slope, the {self.problem.loss.name} loss has none")
+            raise ParameterError(
+                f"{learner} needs a loss of bounded slope, but the {self.problem.loss.name} loss has none"
+            )
 
     @property
     def gradient_bound(self) -> float:

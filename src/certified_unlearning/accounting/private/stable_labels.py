@@ -151,8 +151,8 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
     spent = delta_of(law, epsilon)
     if spent > delta:
         raise ParameterError(
-            f"float64 cannot keep a label to epsilon = {epsilon!r} and delta = {delta!r}, only to delta = {spent!r}: "
-            "take a larger delta"
+            f"in float64, a label with epsilon = {epsilon!r} has delta = {spent!r}, which is above {delta!r}: use a "
+            "larger delta"
         )
     return law
 

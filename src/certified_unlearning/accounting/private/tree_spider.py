@@ -92,9 +92,11 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         require_positive(step=self.step, tolerance=self.tolerance, multiplier=self.multiplier)
         self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
-            raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
+            raise ParameterError(
+                f"depth must leave at least one record for a leaf, got {self.depth} for a batch of {self.batch}"
+            )
         if self.learned > self.problem.n:
-            raise ParameterError(f"{self.rounds} rounds take {self.learned} records, there are {self.problem.n}")
+            raise ParameterError(f"{self.rounds} rounds need {self.learned} records, but there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
         """Return the number of records of a right child at a level, ``floor(b / 2^level)``."""

@@ -170,8 +170,8 @@ def require_representable(
     if unavoidable > ROUNDING_SHARE * budget:
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(
-            f"sigma = {sigma:.6g} allows a gradient of norm {budget:.3g} only (strong_convexity = "
-            f"{strong_convexity:.3g}, delta = {delta:.3g}), of which rounding in float64 may be {unavoidable:.3g}; "
+            f"sigma = {sigma:.6g} allows only a gradient of norm {budget:.3g} (strong_convexity = "
+            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be {unavoidable:.3g}; "
             f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
         )
     dimension = features * (1 if classes == 2 else classes)
@@ -187,6 +187,6 @@ def require_representable(
     published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)
     if published > RESOLUTION_SHARE * shift:
         raise AssumptionError(
-            f"sigma = {sigma:.6g} allows means {shift:.3g} apart, but published float64 numbers are up to "
-            f"{published:.3g} off: raise sigma or epsilon, or a larger strong_convexity (a smaller C)"
+            f"sigma = {sigma:.6g} allows a distance of {shift:.3g} between means, but published float64 numbers are "
+            f"off by up to {published:.3g}: use a larger sigma, epsilon or strong_convexity (a smaller C)"
         )
