@@ -18,7 +18,7 @@ class Claim:
     Attributes:
         epsilon: Epsilon for all removed records together.
         delta: The delta at which epsilon holds, including every addition to delta.
-        mu: The ``mu`` of Gaussian differential privacy that is claimed; None if none is claimed.
+        mu: The claimed ``mu`` of Gaussian differential privacy; None if no ``mu`` is claimed.
         extra_delta: The delta that is added to the Gaussian curve of ``mu``.
     """
 

@@ -87,7 +87,7 @@ def audit(
             runs.
         least_right: With several runs, the smallest number of right guesses with which a run counts. None: the number
             is chosen before the first run, from the other numbers alone, for violations of moderate size.
-        claim: The claim of a method without a certificate. None: the claim that the method's distribution is that of
+        claim: The claim of a method without a certificate. None: the claim that the method has the same distribution as
             learning again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.

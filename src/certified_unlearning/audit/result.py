@@ -37,8 +37,8 @@ class AuditResult:
     Attributes:
         method: Name of the audited method.
         claim: The claim that the audit tries to refute, with the largest numbers that any run stated.
-        certified: Whether a certificate states the claim; otherwise, the user gave the claim, or it is that of exact
-            retraining.
+        certified: Whether a certificate states the claim. Otherwise, the user gave the claim, or it is the claim of
+            exact retraining.
         guessing: How members were drawn and named.
         copies: Number of equal records that made up one canary.
         runs: All runs; none was left out.
@@ -60,7 +60,7 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """Probability, in each run, of at least as many right guesses for a model that never saw the canaries.
+        """For each run, the probability of at least as many right guesses about a model that never saw the canaries.
 
         With one run and a claim of exact equality, this is the p-value of the claim.
         """

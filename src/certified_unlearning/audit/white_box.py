@@ -66,7 +66,7 @@ class WhiteBoxResult:
 def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult:
     """Compute the distance of a model's secret weights from the exact refit that its certificate compares with.
 
-    The refit uses another solver, that of scikit-learn, and is exact to the last digits.
+    The refit uses scikit-learn's solver instead of the estimator's own, and is exact to the last digits.
 
     Args:
         estimator: `CertifiedLogisticRegression` of two classes, or `CertifiedRidge`.

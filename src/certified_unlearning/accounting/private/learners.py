@@ -229,7 +229,7 @@ class NoisyDescent(Learner):
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
             steps: Number of iterates ``T``; None for the number of records, at most `USUAL_STEPS`.
-            step_size: Step size ``eta``; None for that of the analysis.
+            step_size: Step size ``eta``; None for the step size of the analysis.
             runs: Number of runs on the same records that share epsilon and delta.
             regulariser: Curvature of a term that is added to the loss (see the class).
 

@@ -122,7 +122,7 @@ class Words:
         sampling: The records that a step reads, as a format string for the plan. It is used only if parts do not read
             disjoint records.
         together: How the privacy of several models of the same records adds up.
-        clipped: What was clipped besides the records; empty if nothing was.
+        clipped: What was clipped besides the records; empty if nothing else was clipped.
         constants: Names of the public constants.
         order: Why the order of records must not depend on their values, if parts do not read disjoint records; None if
             the guarantee does not depend on the order.
@@ -161,7 +161,7 @@ def returned(by: str) -> Assumption:
 
 
 class Calibration(NamedTuple):
-    """The noise of a plan, and its cost.
+    """The noise of a plan, and the cost of privacy.
 
     Attributes:
         sigma: Standard deviation of the first noise that the plan adds, per coordinate.
@@ -229,7 +229,7 @@ class PrivatePlan(ABC):
     @property
     @abstractmethod
     def calibration(self) -> Calibration:
-        """The noise of the plan, and its cost."""
+        """The noise of the plan, and the cost of privacy."""
 
     @property
     def parts(self) -> Sequence[object]:

@@ -136,7 +136,7 @@ class RecursiveRegularisation(DisjointPlan):
                 privacy.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            strength: Strength ``lambda``; None for that of Theorem 20, corrected.
+            strength: Strength ``lambda``; None for the corrected strength of Theorem 20.
             steps: Number of steps of every stage; None for that of Lemma 21, within `FEWEST_STEPS` and `MOST_STEPS`.
 
         Raises:

@@ -122,7 +122,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
             steps: Number of steps ``T``; None for that of Theorem 42.
             batch: Batch size ``b_2``; None for that of Theorem 42.
 

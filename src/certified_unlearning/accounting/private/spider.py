@@ -156,7 +156,7 @@ class VarianceReduced(StationaryPlan):
         infinite otherwise.
 
         Args:
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum.
         """
         smoothness = self.problem.smoothness
         rounding = 1 + 1e-9
@@ -264,7 +264,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
             steps: Number of steps ``T``; None for that of Theorem 42.
         """
         smoothness = problem.smoothness

@@ -127,7 +127,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for Cauchy noise.
         largest: The largest radius that was searched. A radius so large that noise would vanish counts as a smaller
-            one.
+            radius.
 
     Raises:
         ParameterError: The float64 probabilities miss the guarantee.

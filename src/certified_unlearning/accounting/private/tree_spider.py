@@ -122,7 +122,8 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
         Args:
             level: Level of the node.
-            distance: Distance of the node's point from its parent's. Distances above `farthest` count as `farthest`.
+            distance: Distance of the node's point from its parent's point. Distances above `farthest` count as
+                `farthest`.
         """
         return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
 

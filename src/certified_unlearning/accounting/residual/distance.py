@@ -1,8 +1,8 @@
 """The distance of weights from the minimiser after Newton removal: the least of three bounds.
 
 By strong convexity, the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. Two other
-bounds use curvature. If the data have much more curvature than the regulariser, these bounds are many times sharper;
-otherwise they gain nothing. Both use a *metric* ``B_0 = H(w_B)``, the Hessian over the records that were present when
+bounds use curvature. If the data have much more curvature than the regulariser, these bounds are many times sharper.
+Otherwise, they do not help. Both use a *metric* ``B_0 = H(w_B)``, the Hessian over the records that were present when
 the whole gradient was last evaluated. ``B = H_R(w_B)`` is the part of ``B_0`` that remains after later removals, and
 ``Theta`` is at least the largest eigenvalue of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part of ``B``, so
 ``B = D(w_B) + m I``. ``|x|_D`` and ``|x|_B`` are the norms of ``D`` and ``B``. Rows have norm at most ``r``. ``M`` is
@@ -163,7 +163,7 @@ def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: flo
 
 
 def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the bound by displacement, rounded up, or infinity if it does not apply; see `by_local_norm`."""
+    """Return the displacement bound, rounded up, or infinity if it does not apply, with the arguments of `by_local_norm`."""
     near = by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     spread = row_norm * (moved + min(near, left.residual / strong_convexity)) * OUTWARD
     if left.change >= 1 or spread > _LARGEST_EXPONENT:

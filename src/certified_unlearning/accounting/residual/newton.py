@@ -87,8 +87,8 @@ def residual_after(
         step: The step.
         left: Bound on the sum of ``|ghat + B v|`` and of all other effects of rounding on the gradient.
         n: Number of records at the start.
-        not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including those of this step; 0 if
-            ``B`` is downdated.
+        not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including the records of this step; 0
+            if ``B`` is downdated.
         matrix_error: Largest distance of ``B`` from the Hessian that it represents, by rounding.
         largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``; None for ``r^2``.
         row_norm: Largest norm ``r`` of a row.

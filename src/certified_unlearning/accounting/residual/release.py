@@ -16,9 +16,9 @@ and reference are Gaussians whose means are at most ``tau / m`` apart, and there
 Models that were published before a deletion are outside the guarantee, because both sides of the comparison learn of
 the deletion only when it is requested.
 
-The weights are float64 numbers. Their noise comes from the sampler of `accounting.core.rounding`, which is within
-``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The rounding of weights plus noise
-is a function of their sum. Both arguments fail if the published numbers are coarser than the shift, which
+The weights are float64 numbers. Their noise comes from the sampler of `accounting.core.rounding`. This noise is within
+``kappa sigma`` of exact noise, except with a probability that `noise_delta` accounts for. The rounding of weights plus
+noise is a function of their sum. Both arguments fail if the published numbers are coarser than the shift, which
 `require_representable` excludes.
 """
 
