@@ -163,7 +163,7 @@ def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: flo
 
 
 def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the displacement bound, rounded up, or infinity if it does not apply. See `by_local_norm` for arguments."""
+    """Return the displacement bound, rounded up, or infinity if it does not apply. Arguments: see `by_local_norm`."""
     near = by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     spread = row_norm * (moved + min(near, left.residual / strong_convexity)) * OUTWARD
     if left.change >= 1 or spread > _LARGEST_EXPONENT:
