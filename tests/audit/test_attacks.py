@@ -187,7 +187,7 @@ def test_which_records_are_hardest_to_forget_is_told_only_to_those_that_ask(digi
     said = f"{found!s} {found!r} {json.dumps(found.to_dict())} {found.secret!r}"
     # Whole numbers only: the digits of 0.9130434 are no record's.
     assert not set(re.findall(r"(?<![\d.])\d+(?![\d.])", said)) & {str(each) for each in records}
-    assert "hardest_records() tells, and the list identifies people" in str(found)
+    assert "because it identifies people: hardest_records() returns it" in str(found)
     path = tmp_path / "attack.json"
     path.touch(mode=0o644)
     old = os.umask(0)

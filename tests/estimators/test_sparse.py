@@ -284,7 +284,7 @@ def test_a_certificate_of_wide_sparse_rows_holds_where_dense_ones_round_too_much
     plan = RefitPlan.make(features=50_001, sparse=True, **options)
     said = certificates.of(plan, Counts().after(3, "scheduled"), noise_source="system entropy")
     certificate.verify(said)
-    with pytest.raises(AssumptionError, match="of which rounding in float64 may be"):
+    with pytest.raises(AssumptionError, match="but rounding in float64 may be"):
         certificate.verify(said.model_copy(update={"sparse": False}))
-    with pytest.raises(AssumptionError, match="of which rounding in float64 may be"):
+    with pytest.raises(AssumptionError, match="but rounding in float64 may be"):
         RefitPlan.make(features=50_001, **options)

@@ -32,8 +32,8 @@ class HardRecord(NamedTuple):
         separation: Distance between the two kinds of models, in standard deviations, estimated from the models that
             were not attacked. Records are ranked by this distance.
         area: Area under the curve of this record alone, estimated from the attacked models, so that the choice of the
-            record does not inflate it. The area's interval holds for one record, not for the largest of many. None if
-            there are too few attacked models of one kind.
+            record does not inflate it. The area's interval holds for a single record, not for the largest of many
+            areas. None if there are too few attacked models of one kind.
     """
 
     record: int
@@ -43,9 +43,9 @@ class HardRecord(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackedRecords:
-    """The attacked records and the numbers seen for each.
+    """The attacked records and the numbers computed for each record.
 
-    They are secret, because they reveal facts about people.
+    All of this is secret, because it reveals facts about people.
     """
 
     positions: NDArray[np.int64]
@@ -87,7 +87,7 @@ class AttackResult:
         after: Log-likelihood ratios after the removal. Positives are records that a model unlearned; negatives are
             records that it never saw.
         before: Log-likelihood ratios before the removal, with their own Gaussians; None if they are not known.
-        secret: The attacked records and the numbers seen for each.
+        secret: The attacked records and the numbers computed for each record.
     """
 
     method: str
@@ -112,7 +112,7 @@ class AttackResult:
         """Return the rate of unlearned records that are found at a given rate of false positives.
 
         Args:
-            false_positives: Share of the never seen records that the attack wrongly takes for unlearned ones.
+            false_positives: Share of the never seen records that the attack wrongly takes for unlearned records.
             before: Whether to attack the models before the removal.
 
         Returns:
@@ -194,11 +194,12 @@ class AttackResult:
                     + ("" if before is None else f"; before unlearning {_percent(before)}")
                 )
         lines += [
-            f"{self.method}: {self.records} records; the Gaussians are of {self.fitted} models, {self.models} others "
-            "were attacked",
-            f"Intervals hold with {1 - SHOWN:.0%} confidence, about. An attack that finds nothing proves nothing: a "
+            f"{self.method}: {self.records} records; the Gaussians were fitted to {self.fitted} models, and "
+            f"{self.models} other models were attacked",
+            f"Intervals hold with about {1 - SHOWN:.0%} confidence. An attack that finds nothing proves nothing: a "
             "better one may find more.",
-            "Which records are hardest to forget is secret: hardest_records() tells, and the list identifies people.",
+            "The list of the records that are hardest to forget is secret, because it identifies people: "
+            "hardest_records() returns it.",
         ]
         return "\n".join(lines)
 

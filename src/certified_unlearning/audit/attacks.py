@@ -1,8 +1,8 @@
 """Likelihood-ratio attacks on single records with many models: the usual measure of what unlearning leaves behind.
 
 Each model learns from half of the attacked records, drawn at random, and unlearns them. So about half of the models
-unlearned a given record, and the others never saw it. A first group of models gives two Gaussians for each record: they
-are fitted to the confidences in the record's label, one for the models that unlearned it and one for the models that
+unlearned a given record, and the others never saw it. For each record, two Gaussians are fitted to the confidences of a
+first group of models in the record's label: one for the models that unlearned the record, and one for the models that
 never saw it. A second group of models is attacked with the ratio of these two densities (Carlini et al. 2022; on
 unlearning, Hayes et al. 2024, U-LiRA). No model is in both groups.
 """
@@ -55,8 +55,8 @@ def likelihood_ratio_attack(
     attack that finds nothing proves nothing.
 
     Args:
-        estimator: An estimator of this package, or one of scikit-learn's that has ``unlearn``. None: ``learn`` and
-            ``unlearn`` are given.
+        estimator: An estimator of this package, or a scikit-learn estimator together with ``unlearn``. None: ``learn``
+            and ``unlearn`` are given.
         X: Records, shape ``(n, features)``.
         y: Classes or targets of the records, shape ``(n,)``.
         learn: Function that learns a model, as in `audit`.
@@ -71,8 +71,8 @@ def likelihood_ratio_attack(
         attacked: Share of the models that is attacked; the Gaussians are fitted to the other models.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.
-        random_state: Seed that draws the attacked records and what each model learns. If the estimator has no
-            ``random_state``, the seed also draws one for each model. ``learn`` and ``unlearn`` use their own
+        random_state: Seed that draws the attacked records and what each model learns. If the estimator's
+            ``random_state`` is None, the seed also draws a seed for each model. ``learn`` and ``unlearn`` use their own
             randomness. None: the seed comes from the operating system.
 
     Returns:
@@ -190,7 +190,7 @@ class _Models:
 def _learn_of(estimator: Any, method: AuditedMethod, rng: np.random.Generator) -> Learn:
     """Return the function that learns a model.
 
-    An estimator without ``random_state`` gets a new one for each model.
+    An estimator whose ``random_state`` is None gets a new seed for each model.
     """
     parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     if parameters.get("random_state", 0) is not None:

@@ -119,8 +119,8 @@ def drawn_canaries(
     Args:
         canaries: Number of canaries.
         X: The records that stay, shape ``(n, features)``.
-        y: Classes of these records, from which the canaries' classes are drawn. If they are targets without a range,
-            the canaries get the smallest or the largest target.
+        y: Classes of these records, from which the canaries' classes are drawn. If ``y`` contains targets without a
+            range, each canary gets the smallest or the largest target.
         long_rows: Function that turns directions into rows of the largest norm that the guarantee allows. None: rows
             have the median norm of ``X``.
         target_range: Smallest and largest target; each canary gets one of the two. None for classes, or if no range is

@@ -17,8 +17,8 @@ class Claim:
 
     Attributes:
         epsilon: Epsilon for all removed records together.
-        delta: The delta at which epsilon holds, including every addition to it.
-        mu: The ``mu`` of Gaussian differential privacy that is claimed; None if none is claimed.
+        delta: The delta at which epsilon holds, including every addition to delta.
+        mu: The claimed ``mu`` of Gaussian differential privacy; None if no ``mu`` is claimed.
         extra_delta: The delta that is added to the Gaussian curve of ``mu``.
     """
 
@@ -78,7 +78,8 @@ class Claim:
     def is_below(self, bound: "LowerBound") -> bool:
         """Return whether a bound refutes the claim.
 
-        The comparison uses ``mu`` if the claim states it, because ``mu`` is never weaker, and epsilon otherwise.
+        The comparison uses ``mu`` if the claim states it, because the claim about ``mu`` is never weaker. Otherwise,
+        the comparison uses epsilon.
         """
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 

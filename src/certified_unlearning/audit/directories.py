@@ -36,7 +36,8 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
-"""Number of training copies for which the disk needs room: one copy, and the files written while it is dealt."""
+"""Number of training copies for which the disk needs room: one copy, and the files that are written while its rows are
+reordered."""
 
 
 def audit_directory(
@@ -86,7 +87,7 @@ def audit_directory(
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
-    """Return the unchanging part of the model, with the rows and labels that stay if canaries take some places."""
+    """Return the part of the model that never changes, and the rows and labels that stay beside the canaries."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         model = read_stored(directory, state)
@@ -111,7 +112,8 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
     wanted, rng = plan.n - members, np.random.default_rng()
     if min(wanted, len(left)) < members:
         raise DataError(
-            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; take fewer"
+            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; use fewer "
+            "canaries"
         )
     # If records were removed, some remaining ones are used twice: the audited plan was made for the original number of
     # records.
@@ -138,7 +140,7 @@ class _Learned:
 
     Attributes:
         method: The method by which the model learned and unlearns.
-        version: The last published version, with its secret.
+        version: The last published version, with its secret state.
         answered: The requests that were answered so far.
     """
 
@@ -175,11 +177,11 @@ class DirectoryMethod:
         return (
             "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
             "counts and settings, as the source says",
-            "what was declared of the table (ranges, words, classes) was not taken from the records",
+            "the declarations of the table (ranges, words, classes) were not taken from the records",
         )
 
     def long_rows(self, directions: Array) -> Array:
-        """Return rows in these directions as the model sees them, with a column for the intercept if it has one."""
+        """Return rows in these directions as the model sees them, with a column for the intercept if there is one."""
         if not self.model.intercept:
             return directions
         shorter = directions[:, :-1] / np.linalg.norm(directions[:, :-1], axis=1, keepdims=True)
@@ -255,7 +257,7 @@ class DirectoryMethod:
         return Claim.of(model.method.certificate(model.answered, "0" * 64).stated())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, the guess from scores."""
         objective = self._objective()
         if objective is not None:
             return from_weights(objective, known)

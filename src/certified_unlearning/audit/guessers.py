@@ -24,7 +24,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
 PATH = 8
-"""Number of iterations before and after a solver's usual end that are compared with the published weights."""
+"""Number of iterations before and after a solver's usual end whose weights are compared with the published weights."""
 WINDOW = 6
 """Number of steps of the path before and after the point nearest to the published weights.
 
@@ -52,7 +52,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
     Args:
         objective: The objective that the model minimises.
-        known: Everything that the guesser knows; the same guess serves all runs.
+        known: Everything that the guesser knows. All runs use the same guess.
         path: Weights of a solver without canaries after increasing numbers of iterations, each of shape ``(d,)``.
     """
     share = known.members / len(known.rows)
@@ -76,7 +76,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 def published_weights(published: Published, objective: PublicObjective) -> Array:
     """Return the published weights of a linear model in the scale of its objective.
 
-    Any intercept is the last entry.
+    If there is an intercept, it is the last entry.
     """
     weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
     if not objective.intercept:
@@ -101,7 +101,7 @@ class _Linearised:
 
     @classmethod
     def of(cls, objective: PublicObjective, known: Known, part: float) -> "_Linearised":
-        """Return the approximation at the minimiser for all records that stay and the given part of each canary."""
+        """Return the approximation at the minimiser on all records that stay and a share ``part`` of each canary."""
         rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
         canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
         weights, shares = (np.where(each > 0, *objective.class_weights[::-1]) for each in (targets, labels))
@@ -130,7 +130,7 @@ class _Linearised:
 
         Args:
             moved: The difference, shape ``(d,)``.
-            unknown: Steps along which the difference means nothing, shape ``(steps, d)``.
+            unknown: Steps along which the difference is ignored, shape ``(steps, d)``.
         """
         covariance = self.covariance if unknown is None else self.covariance + unknown.T @ unknown
         scores: Array = np.linalg.solve(covariance, self.effects).T @ moved
@@ -140,8 +140,8 @@ class _Linearised:
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
     """Return the guess from a model's preference for each canary's own label: the likelihood ratio of two Gaussians.
 
-    As in likelihood-ratio attacks (Carlini et al. 2022), the guesser learns models of its own. They show the scores of
-    a canary that was learned and of one that was not.
+    As in likelihood-ratio attacks (Carlini et al. 2022), the guesser learns models of its own. These models show the
+    scores of learned canaries and of canaries that were not learned.
 
     Args:
         scores: Scores of the canaries under these models, shape ``(models, m)``.
@@ -241,9 +241,9 @@ def objective_of(model: Any) -> PublicObjective | None:
 def path_of(model: Any, known: Known) -> list[Array]:
     """Return the weights of a scikit-learn model after some iterations of its solver, before and after its usual end.
 
-    A solver stops before it reaches the minimum. The remaining distance is larger than the distance that a canary moves
-    the weights. The stopped weights are nearest to those that the same solver reaches without canaries after about as
-    many iterations.
+    A solver stops before it reaches the minimum. The remaining distance is larger than the distance by which a canary
+    moves the weights. The stopped weights are nearest to the weights that the same solver reaches without canaries
+    after about as many iterations.
 
     Args:
         model: A model that learned without canaries.
@@ -263,7 +263,9 @@ def path_of(model: Any, known: Known) -> list[Array]:
 
 
 def refitted(objective: PublicObjective, X: Array, y: NDArray[Any]) -> tuple[Array, float]:
-    """Return the minimiser of an objective that regularises all weights, and its largest distance from the exact one.
+    """Return the minimiser of an objective that regularises all weights, and a bound on its error.
+
+    The error is the distance from the exact minimiser.
 
     Args:
         objective: The objective.

@@ -114,7 +114,8 @@ class TwoLawResult:
             headline,
             explained(self.verdict, self.alpha),
             f"{self.method}: an event chosen by other models happened for {self.after.likely} of "
-            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} of the other",
+            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} models of "
+            "the other law",
             "Taken as given:",
             "- models are independent of each other, and the comparator is the one that the claim names",
             "- no other audit, event or level was tried before this one and left out",
@@ -135,7 +136,7 @@ def two_laws(
 ) -> TwoLawResult:
     """Audit an estimator's certificate with many models from the estimator and many from the certificate's comparator.
 
-    Records with long gradients, such as outliers or mislabelled records, reveal most. The bound is nearest to the
+    Records with long gradients, such as outliers or mislabelled records, reveal the most. The bound is nearest to the
     certified value if this value is about ``mu = 1``, which is an epsilon of 4.9 at delta 1e-6.
 
     Args:
@@ -236,7 +237,7 @@ def _models(given: ArrayLike, name: str) -> Array:
 def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
     """Return counts of an event that is likely for one distribution and rare for the other.
 
-    Other models chose the event.
+    The event is chosen with models that are not counted.
     """
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)

@@ -30,7 +30,7 @@ Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
 
 
 class AuditedMethod(Protocol):
-    """A method to learn and unlearn, with a claim."""
+    """A method that learns and unlearns, and whose claim is audited."""
 
     @property
     def name(self) -> str:
@@ -152,7 +152,7 @@ class OwnEstimator:
         return Claim.of(model._stated_of_removed())
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess from weights if the model minimises a known objective; otherwise, that from scores."""
+        """Return the guess from weights if the model minimises a known objective; otherwise, the guess from scores."""
         # This uses as many records as every run, because constants follow from the number of records.
         X, y, _ = known.with_canaries(np.arange(known.members))
         objective = objective_of(self.learn(X, y))
@@ -187,8 +187,8 @@ class GivenMethod:
     def assumed(self) -> tuple[str, ...]:
         """The assumptions of the audit, in sentences without full stops."""
         return (
-            "the law of a model that never saw the canaries does not depend on which were drawn: nothing that stays, "
-            "such as a scaler, a vocabulary or a step size, was measured on them",
+            "the law of a model that never saw the canaries does not depend on which canaries were drawn: nothing "
+            "that stays, such as a scaler, a vocabulary or a step size, was measured on them",
             "every run has its own randomness",
         )
 
@@ -256,9 +256,9 @@ def method_of(
         return method
     if isinstance(estimator, Pipeline):
         raise AssumptionError(
-            "a pipeline's earlier steps may learn from the canaries and stay, and then the comparator's law depends on "
-            "which were drawn: fit these steps without canaries and give the last step, with X as they transform it; "
-            "or give learn and unlearn, and the audit covers the whole pipeline"
+            "a pipeline's earlier steps may learn from the canaries and are not unlearned, and then the comparator's "
+            "law depends on which canaries were drawn: fit these steps without canaries and give the last step, with "
+            "X as they transform it; or give learn and unlearn, and the audit covers the whole pipeline"
         )
     if learn is not None:
         raise ParameterError("give an estimator or learn, not both")
@@ -272,7 +272,7 @@ def method_of(
     if unlearn is None:
         raise ParameterError(
             f"{type(estimator).__name__} cannot unlearn: give unlearn, which takes the model, all X and y that it "
-            "learned from and the positions of those that go, and returns the model without them"
+            "learned from and the positions of the records to remove, and returns the model without these records"
         )
     return GivenMethod(
         lambda X, y: clone(estimator).fit(X, y), unlearn, publish, claim or Claim(), type(estimator).__name__

@@ -75,7 +75,7 @@ def audit(
             drawn. None: the package's own guess.
         canaries: Number of canaries, or their rows and labels. Canaries of your own must not be in ``X``.
         removed: Number of canaries that are drawn, learned and removed. None: half of them.
-        copies: Number of equal records that make up one canary. The certificate must then cover that many times more
+        copies: Number of equal records that make up one canary. The certificate must then cover that many times as many
             records.
         named: Number of canaries that a guess names as members. In a pair, the second number is the number of canaries
             that the guess names as non-members. None: the number of drawn canaries. Use a smaller number if the guesser
@@ -83,10 +83,11 @@ def audit(
         by_class: Whether a fixed number of canaries is drawn from each class, for methods whose constants depend on the
             number of records in a class.
         runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To find
-            out that one record of a request stayed, set ``removed`` far below ``canaries`` and use several runs.
+            out that one record of a request was not removed, set ``removed`` far below ``canaries`` and use several
+            runs.
         least_right: With several runs, the smallest number of right guesses with which a run counts. None: the number
             is chosen before the first run, from the other numbers alone, for violations of moderate size.
-        claim: The claim of a method without a certificate. None: the claim that the method's distribution is that of
+        claim: The claim of a method without a certificate. None: the claim that the method has the same distribution as
             learning again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.
@@ -159,7 +160,7 @@ class _Audit:
     def run(self) -> tuple[AuditRun, Claim | None]:
         """Draw canaries, learn and remove them, and guess which were drawn.
 
-        Return the run, and its model's claim.
+        Return the run and the claim of its model. The claim is None if the run failed.
         """
         drawn = self._drawn()
         is_member = np.zeros(len(self.known.rows), dtype=bool)

@@ -37,8 +37,8 @@ class AuditResult:
     Attributes:
         method: Name of the audited method.
         claim: The claim that the audit tries to refute, with the largest numbers that any run stated.
-        certified: Whether a certificate states the claim; otherwise, the user gave the claim, or it is that of exact
-            retraining.
+        certified: Whether a certificate states the claim. Otherwise, the user gave the claim, or it is the claim of
+            exact retraining.
         guessing: How members were drawn and named.
         copies: Number of equal records that made up one canary.
         runs: All runs; none was left out.
@@ -60,7 +60,7 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """Probability, in each run, of at least as many right guesses for a model that never saw the canaries.
+        """For each run, the probability of at least as many right guesses about a model that never saw the canaries.
 
         With one run and a claim of exact equality, this is the p-value of the claim.
         """
@@ -92,7 +92,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: the attack would have found nothing anyway."""
+        """``violated``: the bound exceeds the claim. ``no power``: the attack finds nothing even without a removal."""
         if self.claim.is_below(self.bound()):
             return "violated"
         if not self.claim.is_below(self.control()):
@@ -156,9 +156,11 @@ class AuditResult:
             + f"; right guesses after: {after}, before: {before}, at most {guesses}",
         ]
         if self.least_right is not None:
-            lines.append(f"runs with {self.least_right} right guesses or more were counted, as chosen beforehand")
+            lines.append(
+                f"runs with {self.least_right} right guesses or more were counted; this number was chosen beforehand"
+            )
         if not self.certified and self.claim == Claim():
-            lines.append("no number is certified: epsilon 0 is what learning again without the records would have")
+            lines.append("no epsilon is certified: learning again without the records would have epsilon 0")
         lines += [f"failed run, guessed as a fixed set: {each}" for each in self.failures]
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
@@ -188,7 +190,7 @@ class AuditResult:
                 ax.axvline(each, linestyle=style, color="0.3", linewidth=1, label=None if number else name)
         ax.axhline(self.alpha, linestyle="--", color="0.7", linewidth=1, label=f"level {self.alpha:g}")
         ax.set_xlabel("right guesses")
-        ax.set_ylabel("probability of so many or more")
+        ax.set_ylabel("probability of at least so many")
         ax.set_title(f"{self.method}: {self.verdict}")
         ax.legend(fontsize="small")
         return ax
@@ -197,10 +199,10 @@ class AuditResult:
 def explained(verdict: Verdict, alpha: float) -> str:
     """Return a verdict with an explanation of what it shows, and of what it does not show."""
     meaning: dict[Verdict, str] = {
-        "violated": "more was found of the removed records than what is claimed allows",
-        "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
-        "nothing found": "this attack found nothing, and would have seen a model that forgot nothing; a better attack "
-        "may find more",
+        "violated": "more was found of the removed records than the claim allows",
+        "no power": "the attack would not have noticed a model that forgot nothing, so this audit shows nothing",
+        "nothing found": "this attack found nothing, and would have noticed a model that forgot nothing; a better "
+        "attack may find more",
     }
     return f"{verdict}: {meaning[verdict]} (level {alpha:g})"
 

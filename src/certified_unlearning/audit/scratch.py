@@ -59,7 +59,7 @@ def _delete_if_abandoned(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Return whether a lock that ends with the process was obtained.
+    """Try to get a lock that ends with the process, and return whether this succeeded.
 
     The result is False if the file system has no locks.
     """

@@ -24,7 +24,7 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxResult:
-    """The distance between two distributions for the removed records.
+    """The distance between the distributions of a model and of its exact refit, for the removed records.
 
     The distance for other records is not bounded.
 
@@ -66,7 +66,7 @@ class WhiteBoxResult:
 def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult:
     """Compute the distance of a model's secret weights from the exact refit that its certificate compares with.
 
-    The refit uses another solver, that of scikit-learn, and is exact to the last digits.
+    The refit uses scikit-learn's solver instead of the estimator's own, and is exact to the last digits.
 
     Args:
         estimator: `CertifiedLogisticRegression` of two classes, or `CertifiedRidge`.
@@ -90,8 +90,8 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
     objective = model._public_objective()
     if objective is None:
         raise AssumptionError(
-            f"{type(estimator).__name__} has more than two classes here, and the exact refit of these is not known to "
-            "white_box: give two classes"
+            f"{type(estimator).__name__} has more than two classes here, for which white_box cannot compute the exact "
+            "refit: give two classes"
         )
     refit, error = refitted(objective, np.delete(X, removed, axis=0), np.delete(y, removed))
     error /= objective.noise

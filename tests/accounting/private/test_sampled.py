@@ -99,7 +99,7 @@ def test_a_group_takes_its_share_of_delta():
 
 def test_sums_that_would_take_minutes_are_refused():
     for sums in (NoisySums(multiplier=0.1, share=0.1, times=1), NoisySums(multiplier=5.0, share=0.1, times=10**400)):
-        with pytest.raises(ParameterError, match="noisy sums must have at least"):
+        with pytest.raises(ParameterError, match="the noise of a sum must be at least"):
             SampledGuarantee(sums=(sums,), relation="add-remove").epsilon(1e-6)
 
 
@@ -155,7 +155,7 @@ def test_a_share_counts_as_rounded_up_to_what_53_bits_can_draw(share, monkeypatc
 
 def test_sums_of_little_noise_that_would_take_all_memory_are_refused():
     for share, times in ((1.0, 1000), (1.0, 10**6), (0.01, 100_000)):
-        with pytest.raises(ParameterError, match="more than 1000, at which nothing is left"):
+        with pytest.raises(ParameterError, match="more than 1000, at which no privacy is left"):
             SampledGuarantee(
                 sums=(NoisySums(multiplier=0.2, share=share, times=times),), relation="replace-one"
             ).epsilon(1e-6)

@@ -169,7 +169,7 @@ def test_what_cannot_be_split_is_refused():
     with pytest.raises(ParameterError, match="at least one radius"):
         GridSearch(learners=(), validated=3, epsilon=1.0)
     runs = (by_output(problem(10), 2), by_output(problem(11), 2))
-    with pytest.raises(ParameterError, match="one problem"):
+    with pytest.raises(ParameterError, match="same problem"):
         GridSearch(learners=runs, validated=3, epsilon=1.0)
 
 

@@ -177,7 +177,7 @@ def test_a_leaf_that_looks_stationary_is_returned_and_else_any():
     ("changes", "named"),
     [
         ({"depth": 11}, "depth"),
-        ({"rounds": 1000}, "rounds take"),
+        ({"rounds": 1000}, "rounds need"),
         (
             {"problem": LinearProblem(n=3000, features=4, row_norm=1.0, loss=ScalarLoss(name="squared"), radius=1.0)},
             "slope",

@@ -1,18 +1,18 @@
 """How float64 increases the sensitivity of gradients and minimisers of linear scores.
 
 Two runs on neighbouring records compute gradients that are each off by up to ``rho``. So one record moves a computed
-gradient by at most the exact sensitivity plus ``2 rho``. The notation and the bounds of inner products are those of
-`accounting.residual.rounding`. A score is off by ``gamma_d X |w|``. A slope is off by ``H`` times the error of the
-score, and by a few more roundings. A mean of ``n`` terms is off by ``gamma_n`` times their size. Rows that were scaled
-down to norm ``X`` have norm at most ``(1 + (d + 8) u) X``. The same bound holds if a squared loss is computed from
-``X'X / n``.
+gradient by at most the exact sensitivity plus ``2 rho``. The notation and the bounds on errors of inner products are
+those of `accounting.residual.rounding`. A score is off by ``gamma_d X |w|``. A slope is off by ``H`` times the error of
+the score, and by a few more roundings. A mean of ``n`` terms is off by ``gamma_n`` times their size. Rows that were
+scaled down to norm ``X`` have norm at most ``(1 + (d + 8) u) X``. The bound ``rho`` also holds if a squared loss is
+computed from ``X'X / n``.
 
 Noise comes from the sampler of `accounting.core.rounding`. It is within ``kappa`` standard deviations of exact noise,
-except with probability `failure`. Rounding of a sum is a function of the sum. The sampler's error and the rounding
-displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). The result of that step is off by
-``a`` and by ``eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's gradient, which is added to
-``rho``. The published weights are off by ``a``. As everywhere in this package, questions about smaller differences are
-outside the guarantee.
+except with probability `failure`. The rounding of weights plus noise is a function of their sum. The sampler's error
+and the rounding displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). So the result of
+that step is off by up to ``a + eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's gradient,
+which is added to ``rho``. The published weights are off by ``a``. As everywhere in this package, the guarantee does not
+cover attacks on smaller differences.
 """
 
 import math
@@ -22,12 +22,13 @@ from certified_unlearning.accounting.core.rounding import FAILURE, longest_noise
 from certified_unlearning.accounting.residual.rounding import LEAST, OUTWARD, UNIT, gamma
 
 SLOPE_OPERATIONS = 16
-"""Number of roundings in a slope, relative to the largest slope: twice that of a sigmoid or hyperbolic tangent."""
+"""Number of roundings in a slope, relative to the largest slope: twice the number in a sigmoid or hyperbolic
+tangent."""
 _INTERPLAY = 1.01
 
 
 def row_excess(features: int) -> float:
-    """Return the largest relative excess over its bound of the norm of a row that was scaled down to the bound."""
+    """Return the largest relative amount by which a row exceeds the norm to which it was scaled down."""
     return (features + 8) * UNIT
 
 
@@ -73,7 +74,7 @@ def failure(features: int, releases: int) -> float:
 
 
 def moved(sensitivity: float, error: float) -> float:
-    """Return how far one record moves a computed value, the exact sensitivity plus twice the error, rounded up."""
+    """Return how far one record moves a computed value: the exact sensitivity plus twice the error, rounded up."""
     if not math.isfinite(error):
         return math.inf
     return (sensitivity + 2 * error) * OUTWARD

@@ -1,9 +1,9 @@
-"""What a private learner guarantees for one record, and for several records that are deleted later.
+"""The privacy guarantee of a learner for one record, and for several records that are deleted later.
 
 A learner that hardly depends on any single record can answer every deletion by doing nothing. For one record, the
-learned model is ``mu``-Gaussian DP. If a selection on other records follows, the guarantee for those records is the
-pure epsilon of the selection. Parts of a learner that read disjoint records together guarantee the *maximum* of their
-epsilons.
+learned model is ``mu``-Gaussian DP. If one of several models is then selected on other records, the guarantee for these
+other records is the pure epsilon of the selection. If the parts of a learner read disjoint records, the whole learner
+guarantees the *maximum* of the parts' epsilons.
 
 For several records, the Gaussian DP of a group of ``k`` is exactly ``k mu`` (Dong, Roth and Su, 2022, Theorem 2.14),
 and its pure DP is ``k epsilon``. If some of the ``k`` records were learned from and the others were used by the
@@ -30,11 +30,11 @@ GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records for which certificates state an epsilon."""
 LARGEST_EXPONENT = 700.0
 AGREEMENT = 1e-9
-"""Largest relative excess of a recomputed epsilon over the requested one. Certificates state the recomputed one."""
+"""Largest relative excess of a recomputed epsilon over the requested one. Certificates state the recomputed epsilon."""
 
 
 class Guarantee(ABC):
-    """A privacy guarantee for a neighbouring relation, which is stated elsewhere.
+    """A privacy guarantee. The neighbouring relation to which it refers is stated elsewhere.
 
     Attributes:
         mu: ``mu`` of all Gaussian releases together; None if there are no Gaussian releases.
@@ -55,7 +55,7 @@ class Guarantee(ABC):
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return the largest number of deletions that a model covers with at most this epsilon, without any work."""
+        """Return the largest number of deletions that a model covers without any work, with at most this epsilon."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
@@ -113,7 +113,7 @@ def _outward(value: float, factor: int) -> float:
 
 
 def extra_delta(failure: float, epsilon: float) -> float:
-    """Return the largest addition to delta for an event of small probability on which the guarantee fails.
+    """Return the addition to delta that covers an event of small probability on which the guarantee fails.
 
     Args:
         failure: Largest probability of the event on any data.
@@ -152,7 +152,7 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     """Raise `AssumptionError` if a plan is less private than requested.
 
     One formula chooses a plan's noise, and another recomputes the guarantee from the plan's constants. So this check
-    finds a forgotten factor in the first formula. Both formulas round, so they may differ by `AGREEMENT`.
+    would find a factor that is missing in the first formula. Both formulas round, so they may differ by `AGREEMENT`.
 
     Args:
         guarantee: The recomputed guarantee.
@@ -162,6 +162,6 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     found = guarantee.epsilon(delta)
     if not found <= epsilon * (1 + AGREEMENT):
         raise AssumptionError(
-            f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, where {epsilon:.9g} was asked: this "
-            "is a fault of the planner, and nothing was learned"
+            f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, but {epsilon:.9g} was requested: "
+            "this is a fault of the planner, and no model was learned"
         )

@@ -1,12 +1,12 @@
-"""What private learners of linear models guarantee, given only their constants, and how the constants are chosen.
+"""The guarantees of private learners of linear models, computed from constants alone, and the choice of the constants.
 
 Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; results marked *derived* are not in
-the source. Privacy holds for every choice of radius, steps and strength. Whether these suit the data affects only
-accuracy. Both classes contain only public numbers, so a certificate can be recomputed from them.
+the source. Privacy holds for every choice of radius, steps and strength. A poor choice affects only accuracy. The
+classes of learners contain only public numbers, so a certificate can be recomputed from them.
 
-Some printed noise is not used here. The noise of Theorem 12 is too small. Theorems 9 and 32 ignore that embedded rows
-are longer and that the ball's radius doubles. The proof of Theorem 10 uses an invalid bound on gradients. The noise of
-Theorem 8 is larger than necessary.
+Some of the source's noise is not used here. The noise of Theorem 12 is too small. Theorems 9 and 32 ignore that
+embedded rows are longer and that the ball's radius doubles. The proof of Theorem 10 uses an invalid bound on gradients.
+The noise of Theorem 8 is larger than necessary.
 """
 
 import math
@@ -36,15 +36,15 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 USUAL_STEPS = 1000
-"""Default number of steps; with fewer records, it is the number of records."""
+"""Default number of steps. If there are fewer records than this, the default is the number of records."""
 ROUNDING_SHARE = 0.01
 """Share of the sensitivity that rounding may add."""
 SOLVER_SHARE = 1e-3
-"""Error of the computed minimiser, counted twice, as a share of the sensitivity."""
+"""Twice the error of the computed minimiser, as a share of the sensitivity."""
 
 
 class PrivateRun(RunConstants):
-    """The constants of one run of noisy gradient descent or output perturbation; a search has several.
+    """The constants of one run of noisy gradient descent or output perturbation. A search has several runs.
 
     Attributes:
         radius: Radius of the ball onto which weights are projected, or which contains the minimiser.
@@ -65,7 +65,7 @@ class PrivateRun(RunConstants):
 
 
 class Learner(GaussianPlan, PrivatePlan):
-    """A learner that estimators run. Searches and boosting select one of several runs.
+    """A learner that estimators run. Searches and boosting run it several times and select one of the models.
 
     Attributes:
         own: Names of the constants of a run, except the radius and sigma.
@@ -119,14 +119,14 @@ class Learner(GaussianPlan, PrivatePlan):
         """Return a bound on the norm of published weights, which weights with noise rarely exceed.
 
         Args:
-            candidates: Number of models among which this model is a candidate.
+            candidates: Number of candidate models, including this one.
         """
         return self.problem.longest_weights
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyDescent(Learner):
-    """Algorithm 1: full-batch projected descent with noise on every gradient, whose mean iterate is published.
+    """Algorithm 1: full-batch projected descent with noise on every gradient, which publishes its mean iterate.
 
     The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. Their guarantees compose exactly.
     Publishing only the mean of the iterates neither improves nor weakens the guarantee.
@@ -136,8 +136,8 @@ class NoisyDescent(Learner):
         steps: Number of iterates ``T``, including the start; at least 2.
         step_size: Step size ``eta``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
-        regulariser: Curvature of a term added to the loss that does not depend on records, such as a regulariser around
-            public weights.
+        regulariser: Curvature of a term that is added to the loss and does not depend on records, such as a regulariser
+            around public weights.
     """
 
     name = "noisy-gradient-descent"
@@ -175,8 +175,8 @@ class NoisyDescent(Learner):
         """How far one record moves a computed mean gradient."""
         at = self.displacement
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
-        # A step starts from the stored weights of the previous step. Divided by eta, their error counts as one of a
-        # gradient.
+        # A step starts from the stored weights of the previous step. Divided by eta, the error of these weights counts
+        # as an error of the gradient.
         return moved(
             exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness + self.regulariser) * at
         )
@@ -204,7 +204,7 @@ class NoisyDescent(Learner):
             ParameterError: The run has a regulariser.
         """
         if self.regulariser:
-            raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
+            raise ParameterError("certificates cover only descent on the loss alone: the regulariser must be 0")
         return (self,)
 
     @classmethod
@@ -229,9 +229,9 @@ class NoisyDescent(Learner):
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
             steps: Number of iterates ``T``; None for the number of records, at most `USUAL_STEPS`.
-            step_size: Step size ``eta``; None for that of the analysis.
+            step_size: Step size ``eta``; None for the step size of the analysis.
             runs: Number of runs on the same records that share epsilon and delta.
-            regulariser: Curvature of a term added to the loss, see the class.
+            regulariser: Curvature of a term that is added to the loss (see the class).
 
         Raises:
             AssumptionError: float64 is too coarse for so little noise.
@@ -254,8 +254,7 @@ class NoisyDescent(Learner):
         """Bound on the mean regret of the iterates; infinite if the step size is too large for the bound.
 
         Lemma 7 with explicit constants is ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``,
-        without
-        a regulariser.
+        without a regulariser.
         """
         smoothness, noise = self.problem.smoothness, self.sigma**2 * self.problem.features
         if self.regulariser or self.step_size > 1 / (4 * smoothness) * (1 + 1e-12):
@@ -270,7 +269,7 @@ class OutputPerturbation(Learner):
 
     One record moves the minimiser by at most ``2 G_w / (lambda n)`` (half of this under ``add-remove``), and by at most
     the ball's diameter. The loss must be convex. A solver stops when its weights are certified to be within
-    `inexactness` of the exact minimiser. This distance is counted twice.
+    `inexactness` of the exact minimiser. This distance is counted twice in the sensitivity.
 
     Attributes:
         problem: Bounds of the records.
@@ -295,8 +294,8 @@ class OutputPerturbation(Learner):
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
             raise ParameterError(
-                f"output perturbation needs a convex loss, and the {self.problem.loss.name} loss is none: its "
-                "minimiser may move by any amount"
+                f"output perturbation needs a convex loss, but the {self.problem.loss.name} loss is not convex: one "
+                "record may move the minimiser by any amount"
             )
 
     @property
@@ -360,9 +359,9 @@ class OutputPerturbation(Learner):
         inexactness = SOLVER_SHARE / 2 * exact
         if problem.gradient_error / strength > inexactness / 2:
             raise AssumptionError(
-                f"strong_convexity = {strength:.3g} is too small for float64: a gradient of {problem.n} records is "
-                f"computed to {problem.gradient_error:.3g}, so the minimiser to {problem.gradient_error / strength:.3g}"
-                f", where {inexactness / 2:.3g} is needed"
+                f"strong_convexity = {strength:.3g} is too small for float64: the gradient of {problem.n} records is "
+                f"off by up to {problem.gradient_error:.3g}, so the minimiser is off by up to "
+                f"{problem.gradient_error / strength:.3g}, but at most {inexactness / 2:.3g} is allowed"
             )
         planned = cls(problem=problem, strong_convexity=strength, sigma=1.0, inexactness=inexactness)
         _require_fine(planned.sensitivity, exact)
@@ -373,9 +372,8 @@ class OutputPerturbation(Learner):
     def privacy_cost(self) -> float:
         """Bound on the increase of the empirical risk by the regulariser and the noise.
 
-        The regulariser costs ``lambda D^2 / 2``. The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10) or ``sqrt(2 / pi) G
-        X
-        sigma`` (Theorem 12).
+        The regulariser adds at most ``lambda D^2 / 2``. The noise adds at most ``H sigma^2 X^2 / 2`` (Theorem 10) or
+        ``sqrt(2 / pi) G X sigma`` (Theorem 12).
         """
         return self.strong_convexity / 2 * self.problem.radius**2 + _noise_cost(self.problem, self.sigma)
 
@@ -388,8 +386,8 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
     """Return the ``lambda`` that minimises `OutputPerturbation.privacy_cost` (derived).
 
     For smooth losses, it is ``2 (z G_w sqrt(H) X / (D n))^(2/3)``, at a cost of ``3 lambda D^2 / 4``. For Lipschitz
-    losses, it is ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at a cost of ``lambda D^2``. For a loss that is both, the
-    cheaper value is returned.
+    losses, it is ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at a cost of ``lambda D^2``. For a loss that is smooth and
+    Lipschitz, the value with the smaller cost is returned.
 
     Args:
         problem: Bounds of the records.
@@ -411,8 +409,8 @@ def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
     """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
 
     This is ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Privacy needs no logarithm, because rows
-    are capped. The expected error of an embedding, ``H D^2 X^2 / k``, needs none either. For Lipschitz losses, Theorem
-    32 has ``n epsilon`` instead, which is more weights than the records can determine.
+    are capped. The expected error of an embedding, ``H D^2 X^2 / k``, needs no logarithm either. For Lipschitz losses,
+    Theorem 32 sets ``k`` to ``n epsilon``, which is more weights than the records can determine.
     """
     require_positive(epsilon=epsilon)
     reach = math.sqrt(problem.loss.smoothness) * problem.radius * problem.row_norm
@@ -452,8 +450,8 @@ def _noise_cost(problem: LinearProblem, sigma: float) -> float:
 def _require_fine(sensitivity: float, exact: float) -> None:
     if not sensitivity <= (1 + ROUNDING_SHARE) * exact:
         raise AssumptionError(
-            f"float64 is too coarse: one record moves what is released by {exact:.3g}, and rounding by "
-            f"{sensitivity - exact:.3g} more; fewer records at once, a smaller radius or a larger epsilon helps"
+            f"float64 is too coarse: one record moves the released numbers by {exact:.3g}, and rounding adds "
+            f"{sensitivity - exact:.3g}; fewer records at once, a smaller radius or a larger epsilon helps"
         )
 
 

@@ -1,12 +1,12 @@
 """Losses of linear scores, ``phi_y(<w, x>)``, and public bounds on the records.
 
 Every privacy statement depends on the largest norm of a record's gradient. This norm is at most ``G |x|`` if ``phi``
-has slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H
-phi(0))``. So in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). The
-squared loss attains this bound. The source prints smaller values in the proof of Theorem 10 and in Lemma 10, which are
-not valid bounds.
+has slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and
+``|phi'(0)| <= sqrt(2 H phi(0))``. So in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X``
+(`ball_lipschitz`). The squared loss attains this bound. In the source, the proof of Theorem 10 and Lemma 10 have
+smaller values, which are not valid bounds.
 
-The notation is that of Ullah (2024): rows have norm at most ``X``, and ``phi_y(0) <= Y^2``, so for the squared loss
+The notation is that of Ullah (2024): rows have norm at most ``X``, and ``phi_y(0) <= Y^2``. So for the squared loss,
 ``Y`` bounds the targets.
 """
 
@@ -27,7 +27,8 @@ CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
 CAP = math.sqrt(2)
 """``c_Phi``: embedded rows are scaled down to at most this factor times the rows' bound."""
 TANH_SLOPE = 2.370371
-"""``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: it is ``64 / 27``, at ``y = -1`` and ``tanh z = 1/3``."""
+"""``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``, rounded up. It is ``64 / 27``, for ``y = -1`` and
+``tanh z = 1/3``."""
 TANH_CURVATURE = 2.464938
 """``sup |phi''|`` of ``(y - tanh z)^2`` with ``|y| <= 1``, rounded up."""
 
@@ -60,12 +61,14 @@ class ScalarLoss:
         require_positive(target=self.target)
         if self.name in ("absolute", "huber"):
             if self.width is None:
-                raise ParameterError(f"the {self.name} loss needs a width, above 0, got none")
+                raise ParameterError(f"the {self.name} loss needs a width above 0, got none")
             require_positive(width=self.width)
         elif self.width is not None:
-            raise ParameterError(f"width is of the absolute and the huber loss, the {self.name} loss has none")
+            raise ParameterError(f"only the absolute and the huber loss have a width, but the loss is {self.name}")
         if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
-            raise ParameterError(f"targets of the {self.name} loss have size 1 at most, got target = {self.target!r}")
+            raise ParameterError(
+                f"target must be at most 1 for tanh and 1 for logistic, got {self.target!r} for {self.name}"
+            )
 
     @property
     def convex(self) -> bool:
@@ -128,7 +131,8 @@ class ScalarLoss:
         """Return ``Delta(D)``, a bound on a record's loss in the ball: ``(Y + sqrt(H / 2) D X)^2``.
 
         The bound is exact for the squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` is also a bound, but Lemma 10's value
-        is too small. For losses with bounded slopes, ``Y^2 + G D X`` is a bound, too, and the smaller one is returned.
+        is too small. For losses with bounded slopes, ``Y^2 + G D X`` is a bound, too, and the smaller bound is
+        returned.
         """
         require_positive(row_norm=row_norm)
         require_non_negative(radius=radius)
@@ -144,7 +148,7 @@ class LinearProblem:
 
     Attributes:
         n: Number of records, by which sums are divided.
-        features: Number of columns of a row in learning, after an embedding.
+        features: Number of columns of a row in learning, after any embedding.
         row_norm: Largest norm ``X`` of a row in learning.
         loss: The loss, including the largest absolute value of a target.
         radius: Radius ``D`` of the ball onto which weights are projected.

@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss never moves two paths farther apart if the
 step is short enough. Each record is read once, so it moves a block's result by at most twice the bound on gradients
-times the step size. Short steps are a condition of *privacy*: with longer steps, the map expands, and clipping vectors
-does not help. So the condition is checked, and steps that are too long are refused.
+times the step size. Short steps are a condition of *privacy*: with longer steps, two paths may move apart, and clipping
+vectors does not prevent this. So the condition is checked, and steps that are too long are refused.
 """
 
 import math
@@ -54,7 +54,7 @@ class OnePass(GaussianPlan):
 
     Raises:
         ParameterError: The loss is not convex.
-        AssumptionError: A step is longer than ``2 / H``, so the map could expand.
+        AssumptionError: A step is longer than ``2 / H``, so two paths could move apart.
     """
 
     problem: LinearProblem
@@ -67,13 +67,14 @@ class OnePass(GaussianPlan):
         required_sigma(self.sigma)
         if not self.problem.loss.convex:
             raise ParameterError(
-                f"a pass with noise on its end needs a convex loss, and the {self.problem.loss.name} loss is none"
+                f"a pass with noise on its result needs a convex loss, but the {self.problem.loss.name} loss is not "
+                "convex"
             )
         longest = 2 / self.problem.smoothness
         if self.step_size > longest:
             raise AssumptionError(
-                f"step_size must be at most 2 / H = {longest:.6g}, or steps stretch and the noise is not enough, got "
-                f"{self.step_size:.6g}"
+                f"step_size must be at most 2 / H = {longest:.6g}, because longer steps may move two paths apart, and "
+                f"then the noise is not enough; got {self.step_size:.6g}"
             )
 
     @property
@@ -144,9 +145,11 @@ class PhasedDescent(DisjointPlan):
     def __post_init__(self) -> None:
         """Check that there is a phase, and that all phases have the same bounds."""
         if not self.phases:
-            raise ParameterError("there must be a phase, got none")
+            raise ParameterError("there must be at least one phase, got none")
         if len({replace(phase.problem, n=1, radius=1.0) for phase in self.phases}) > 1:
-            raise ParameterError("the phases must be of one problem, but for the number of records and the radius")
+            raise ParameterError(
+                "the phases must have the same problem, except for the number of records and the radius"
+            )
 
     @property
     def problem(self) -> LinearProblem:
@@ -185,7 +188,7 @@ class PhasedDescent(DisjointPlan):
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
         """Return the plan in which every phase is (epsilon, delta)-private.
 
-        Phases are added as long as a block has records and rounding is a small share of a record's effect.
+        Phases are added as long as the next block has records and rounding is a small share of a record's effect.
 
         Args:
             problem: Bounds of all records.
@@ -214,7 +217,7 @@ class PhasedDescent(DisjointPlan):
             phases.append(replace(phase, sigma=sigma))
             left, number = left - size, number + 1
         if not phases:
-            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} make no phase")
+            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} allow no phase")
         plan = cls(phases=tuple(phases), unused=left)
         require_met(plan.guarantee, epsilon=epsilon, delta=delta)
         return plan

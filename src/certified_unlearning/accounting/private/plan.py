@@ -1,4 +1,4 @@
-"""What every plan of private learning provides: the guarantee, the constants, and the wording of a certificate.
+"""The common part of all plans of private learning: the guarantee, the constants, and the wording of a certificate.
 
 Each way to learn is a subclass of `PrivatePlan`, in the module of its formulas. `accounting.private.PLANS` lists the
 subclasses by name. A certificate contains only the constants of a plan. In a plan that is rebuilt from these constants,
@@ -119,16 +119,17 @@ class Words:
 
     Attributes:
         seen: What an observer may see besides the model; empty if the guarantee covers the model alone.
-        sampling: Which records a step reads, as a format string for the plan; used if parts do not read disjoint
-            records.
+        sampling: The records that a step reads, as a format string for the plan. It is used only if parts do not read
+            disjoint records.
         together: How the privacy of several models of the same records adds up.
-        clipped: What was clipped besides the records; empty if nothing was.
+        clipped: What was clipped besides the records; empty if nothing else was clipped.
         constants: Names of the public constants.
         order: Why the order of records must not depend on their values, if parts do not read disjoint records; None if
             the guarantee does not depend on the order.
         premises: Assumptions on the gradients and batches of the run, and on the returned model.
         rounding: Assumption on rounding in sums of gradients.
-        stored: Whether a step starts from a stored sum, whose distance from exactly Gaussian noise is not counted.
+        stored: Whether a step starts from a stored sum whose distance from a sum with exactly Gaussian noise is not
+            counted.
         noise: Name of the noise.
         unknown: Why the noise is secret, if it does not come from a seed.
     """
@@ -160,7 +161,7 @@ def returned(by: str) -> Assumption:
 
 
 class Calibration(NamedTuple):
-    """The noise of a plan, and its cost.
+    """The noise of a plan, and the cost of privacy.
 
     Attributes:
         sigma: Standard deviation of the first noise that the plan adds, per coordinate.
@@ -220,15 +221,15 @@ class PrivatePlan(ABC):
     def noise_resolution(self) -> float:
         """Largest distance of weights from the weights with exact noise.
 
-        For descent, this is the distance after one step, which also holds for the mean of the iterates. The distances
-        of parts that read disjoint records add up. If weights are sums of noisy gradients without a ball, this is the
-        largest distance of the noisiest gradient from its exact value.
+        For descent, this is the distance after one step, which is also a bound for the mean of the iterates. The
+        distances of parts that read disjoint records add up. If weights are sums of noisy gradients and are not
+        projected onto a ball, this is the largest distance of the noisiest gradient from the gradient with exact noise.
         """
 
     @property
     @abstractmethod
     def calibration(self) -> Calibration:
-        """The noise of the plan, and its cost."""
+        """The noise of the plan, and the cost of privacy."""
 
     @property
     def parts(self) -> Sequence[object]:
@@ -237,12 +238,12 @@ class PrivatePlan(ABC):
 
     @property
     def mechanism(self) -> str:
-        """Name of the way of learning; for a selection, that of the runs."""
+        """Name of the way of learning; for a selection, the way in which its runs learn."""
         return self.name
 
     @property
     def learned(self) -> int:
-        """Number of records that each run of a selection learns from, or that all parts together learn from."""
+        """Number of records that all parts together learn from; for a selection, the records of one run."""
         return self.problem.n
 
     @property

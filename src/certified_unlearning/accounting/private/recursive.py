@@ -1,10 +1,10 @@
 """Recursive regularisation: stationary points of convex losses, in stages on disjoint chunks of the records.
 
-Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. By noisy descent, each stage minimises the loss
+Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage uses noisy descent to minimise the loss
 plus regularisers around 0 and around the results of earlier stages. Each regulariser is twice as strong as the previous
 one. The last result has a small gradient. Chunks are disjoint, so each record is read by at most one stage, and every
-stage may spend all of epsilon. The printed noise uses the number of all records in place of that of a chunk. So the
-printed noise is too small by a factor of the number of stages (E8).
+stage may spend all of epsilon. The printed noise uses the number of all records in place of the number of records of a
+chunk. So the printed noise is too small by a factor of the number of stages (E8).
 """
 
 import math
@@ -32,7 +32,7 @@ class Stage(RunConstants):
         steps: Number of iterates, including the start. The number of noisy gradients is one less.
         step_size: Step size of descent.
         sigma: Standard deviation of the noise on each mean gradient, per coordinate.
-        regulariser: Curvature of the regularisers around public weights that are added to the loss.
+        regulariser: Total curvature of the regularisers that are added to the loss. Their centres are public weights.
         mu: ``mu`` of Gaussian differential privacy of the stage alone.
     """
 
@@ -72,12 +72,12 @@ class RecursiveRegularisation(DisjointPlan):
         if not self.stages:
             raise ParameterError("recursive regularisation needs at least one stage, got none")
         if len({replace(stage.problem, radius=1.0) for stage in self.stages}) > 1:
-            raise ParameterError("the stages must be of one problem, but for the radius")
+            raise ParameterError("the stages must have the same problem, except for the radius")
         radii = [stage.problem.radius for stage in self.stages]
         if radii != sorted(radii):
             # A stage's regularisers pull towards points of earlier balls, but rounding is counted for the stage's own
             # ball.
-            raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
+            raise ParameterError(f"no stage may have a smaller ball than an earlier stage, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
             if not math.isclose(stage.regulariser, due, rel_tol=1e-12):
@@ -109,7 +109,7 @@ class RecursiveRegularisation(DisjointPlan):
         stages = constants.runs_of(Stage)
         chunk, left = divmod(constants.learned_n, len(stages))
         if left:
-            raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")
+            raise ParameterError(f"{constants.learned_n} records cannot be split into {len(stages)} equal chunks")
         planned = tuple(
             NoisyDescent(
                 problem=constants.problem(records=chunk, radius=each.radius),
@@ -136,14 +136,16 @@ class RecursiveRegularisation(DisjointPlan):
                 privacy.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            strength: Strength ``lambda``; None for that of Theorem 20, corrected.
+            strength: Strength ``lambda``; None for the corrected strength of Theorem 20.
             steps: Number of steps of every stage; None for that of Lemma 21, within `FEWEST_STEPS` and `MOST_STEPS`.
 
         Raises:
             ParameterError: The loss is not convex, or there are fewer records than stages.
         """
         if not problem.loss.convex:
-            raise ParameterError(f"recursive regularisation needs a convex loss, the {problem.loss.name} loss is none")
+            raise ParameterError(
+                f"recursive regularisation needs a convex loss, but the {problem.loss.name} loss is not convex"
+            )
         require_positive(epsilon=epsilon)
         n, smoothness = problem.n, problem.smoothness
         if strength is None:

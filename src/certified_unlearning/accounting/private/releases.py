@@ -3,13 +3,13 @@
 Source: Ullah (2024), chapters 1 to 3. Gaussian noise is calibrated exactly (Balle and Wang, 2018). The source has
 closed forms, and some of them are too small. Releases with Gaussian noise compose exactly, even if each release depends
 on earlier ones: together they are ``mu``-Gaussian DP, where ``mu^2`` is the sum of the squared ``mu`` of all releases
-(Dong, Roth and Su, 2022). Every ``mu`` and every sigma is rounded up, which is the safe side.
+(Dong, Roth and Su, 2022). Every ``mu`` and every sigma is rounded up, which is the safe direction.
 
 Every epsilon refers to a *relation*. Under ``replace-one``, the source's relation, data sets are neighbours if they
 have the same number of records and differ in one record. Then one record moves a sum by twice the bound on a summand.
 Under ``add-remove``, data sets are neighbours if one of them has one more record. Then one record moves a sum by the
-bound itself. There, the number ``n`` by which sums are divided is a public constant, which is the same for both data
-sets. A comparison of figures of the two relations must name the relations.
+bound itself. Under ``add-remove``, the number ``n`` by which sums are divided is a public constant, which is the same
+for both data sets. A comparison of epsilons under different relations must name the relations.
 """
 
 import math

@@ -1,9 +1,10 @@
-"""Noisy descent on Poisson batches (DP-SGD), the usual alternative, with a numerical accountant.
+"""Noisy descent on Poisson batches (DP-SGD), the usual alternative to full batches, with a numerical accountant.
 
-Independently in every step, every record is in the batch with probability ``q``. Its gradient is clipped to norm ``C``,
-and noise of standard deviation ``z C`` is added to the sum. The library dp-accounting composes the privacy loss
-distribution, rounded up bin by bin. The result is a numerical bound. It assumes that batches are drawn in this way and
-stay secret, and a certificate states this assumption. dp-accounting is optional: the extra ``private`` installs it.
+In every step, each record is in the batch with probability ``q``, independently of other records and steps. The
+gradient of every record in the batch is clipped to norm ``C``, and noise of standard deviation ``z C`` is added to the
+sum. The library dp-accounting composes the privacy loss distribution, rounded up bin by bin. The result is a numerical
+bound. It assumes that batches are drawn in this way and stay secret, and a certificate states this assumption.
+dp-accounting is optional: the extra ``private`` installs it.
 """
 
 import functools
@@ -36,14 +37,16 @@ from certified_unlearning.vocabulary import Relation
 LARGEST_MULTIPLIER = 1e4
 """The largest noise multiplier that a search considers."""
 SEARCH_TOLERANCE = 1e-4
-"""A search may end when the relative excess of noise is at most this."""
+"""A search ends when the noise exceeds the least sufficient noise by at most this share."""
 LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
 """Limits on the noise, the number of sums and the mean loss. Beyond these limits, the accountant would need minutes and
 too much memory to compute a meaningless epsilon."""
 MOST_NOISE = 1e12
-"""The largest noise multiplier that is counted. With more noise, numbers of the accountant would overflow."""
+"""The largest noise multiplier that the accountant gets, because numbers would overflow with more noise. Larger
+multipliers count as this one."""
 DRAWN = 2.0**-53
-"""A record is in a batch if a random multiple of this is below the share. Shares are rounded up to a multiple."""
+"""A record is in a batch if a random multiple of this number is below the share. Shares are rounded up to such
+multiples."""
 ROUNDED = 2.0**-50
 """The amount that is subtracted from delta for each sum, to cover rounding in dp-accounting's Fourier transforms. The
 largest error that was measured is 2^-55, on up to 10^6 Gaussian sums of all records, whose distribution is known."""
@@ -86,11 +89,11 @@ class SampledGuarantee(Guarantee):
     mu = None
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
-        """Return the epsilon of a group of records, or infinity if none is found.
+        """Return the epsilon of a group of records, or infinity if no finite one is found.
 
-        Several records are ``k`` successive changes of one record. If each change is (x, delta_1)-private, all changes
-        together are (k x, delta)-private for ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``. The least such ``x``
-        is used.
+        A change of ``k`` records is ``k`` successive changes of one record. If each of these changes is (x,
+        delta_1)-private, all changes together are (k x, delta)-private for ``delta_1 = delta / (1 + e^x + .. + e^((k -
+        1) x))``. The least such ``x`` is used.
 
         Args:
             delta: Strictly between 0 and 1.
@@ -126,7 +129,10 @@ class SampledGuarantee(Guarantee):
 
 
 def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
-    """Return the delta of one record that suffices for several, given the epsilon of one record; rounded down."""
+    """Return the delta for one record, rounded down, that implies ``delta`` for a group of records.
+
+    ``epsilon`` is the epsilon for one record.
+    """
     return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
@@ -348,13 +354,13 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
         multiplier, share, times = each
         if multiplier < LEAST_MULTIPLIER or times > MOST_SUMS:
             raise ParameterError(
-                f"noisy sums must have at least {LEAST_MULTIPLIER:g} times a record's bound as noise, and be at most "
-                f"{MOST_SUMS:,}, got {multiplier:.3g} and {times}"
+                f"the noise of a sum must be at least {LEAST_MULTIPLIER:g} times the bound on a record, and there "
+                f"must be at most {MOST_SUMS:,} sums, got {multiplier:.3g} and {times}"
             )
         if (loss := times * _mean_loss(multiplier, share, relation)) > LARGEST_MEAN_LOSS:
             raise ParameterError(
-                f"{times} noisy sums with {multiplier:.3g} times a record's bound as noise may lose {loss:.3g} of "
-                f"privacy on average, more than {LARGEST_MEAN_LOSS:g}, at which nothing is left: take more noise, or "
+                f"{times} sums with noise of {multiplier:.3g} times the bound on a record may have a mean privacy "
+                f"loss of {loss:.3g}, more than {LARGEST_MEAN_LOSS:g}, at which no privacy is left: use more noise or "
                 "fewer sums"
             )
         several = distribution.from_gaussian_mechanism(
@@ -380,7 +386,7 @@ def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
 
 
 def require_dp_accounting() -> None:
-    """Raise a `ParameterError` that names the extra unless dp-accounting is installed."""
+    """Raise a `ParameterError`, which names the extra to install, unless dp-accounting is installed."""
     _dp_accounting()
 
 

@@ -2,10 +2,10 @@
 
 Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients use all records. Differences use batches
 that each record enters with probability ``b_2 / n``, independently in every step. Sums are divided by the constant
-``b_2`` for every size of the batch. The source does not give the constant ``c`` of the noise. Here the accountant
-computes ``c`` from epsilon and delta. For (1, 1e-6), it is about 3.21 under ``replace-one``, the source's relation, and
-half of this under ``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical. It assumes that batches are
-drawn in this way and stay secret.
+``b_2``, whatever the size of the batch. The source does not give the constant ``c`` of the noise. Here the accountant
+computes ``c`` from epsilon and delta. For epsilon 1 and delta 1e-6, ``c`` is about 3.21 under ``replace-one``, the
+source's relation, and half of this under ``add-remove``. As for DP-SGD (`sampled`), the guarantee is numerical. It
+assumes that batches are drawn in this way and stay secret.
 """
 
 import math
@@ -29,14 +29,14 @@ from certified_unlearning.accounting.private.spider import VarianceReduced, equi
 from certified_unlearning.errors import ParameterError
 
 _START, _STRIDE = 1.05, 0.15
-"""The multiple of the usual ``c`` at which a search starts, and the length of the first steps of its logarithm."""
+"""The multiple of the usual ``c`` at which a search starts, and the length of its first steps in ``log c``."""
 _SMALLEST = 1e-9
-"""The least epsilon in a search, as a share of the target. Smaller epsilons count as this."""
+"""The least epsilon in a search, as a share of the target. Smaller epsilons count as this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledSpider(VarianceReduced, SampledPlan):
-    """Algorithm 5 with gradients of all records and differences of Poisson batches.
+    """Algorithm 5 with gradients on all records and differences on Poisson batches.
 
     Attributes:
         problem: Public bounds of the records. The radius is not used, so the loss must have a bounded slope.
@@ -85,12 +85,15 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``, the mean squared error of a difference, including that of sampling."""
+        """``tau_2^2``, the mean squared error of a difference per squared distance of its points.
+
+        It is ``H^2 / b_2 + d sigma_2^2``, including the error of sampling.
+        """
         return self.problem.smoothness**2 / self.batch + self.problem.features * self.sigma_difference**2
 
     @property
     def sums(self) -> tuple[NoisySums, NoisySums]:
-        """The published sums, in units of the largest effect of a record on a sum, which includes rounding."""
+        """The published sums. The unit of their noise is the bound on a record's summand, including rounding."""
         moves = MOVES[self.problem.relation]
         gradient = self.moved(self.gradient_bound, self.problem.n) / moves
         difference = self.moved(self.problem.smoothness, self.batch) / moves
@@ -119,7 +122,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
             steps: Number of steps ``T``; None for that of Theorem 42.
             batch: Batch size ``b_2``; None for that of Theorem 42.
 

@@ -4,7 +4,7 @@ Source: Ullah (2024), Algorithms 4 and 15, corrected. Records are split by posit
 selecting read disjoint records. Therefore the result is as private as the less private of the two parts, and each part
 may use all of epsilon. (The source splits epsilon.) The runs of a search read the same records, so their guarantees
 compose. The runs of boosting read disjoint records. Losses are clipped at a public bound, so a selection is purely
-private for any candidates.
+epsilon-private for any candidates.
 """
 
 from abc import abstractmethod
@@ -35,7 +35,7 @@ class Selection(PrivatePlan):
     """Runs of a learner, and the selection of one of their models on records that no run learned from.
 
     Attributes:
-        stated: Name of the constant in a certificate that only this kind of selection has.
+        stated: Name of the constant that a certificate contains only for this kind of selection.
     """
 
     words = replace(
@@ -50,7 +50,7 @@ class Selection(PrivatePlan):
         # For type checking only, as in the base class.
         @property
         def learners(self) -> tuple[Learner, ...]:
-            """The runs. Boosting has only one here, because all runs of boosting are equal."""
+            """The runs. For boosting, this is a single run, because all runs of boosting are equal."""
 
     @property
     def parts(self) -> tuple[object, ...]:
@@ -83,7 +83,7 @@ class Selection(PrivatePlan):
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return the constants of the selection that a certificate contains, with the arguments of the base class."""
+        """Return the constants that a certificate of the selection contains, given the base class's arguments."""
         return replace(
             super().constants(features=features, row_norm=row_norm),
             n=self.read + self.validated,
@@ -124,7 +124,7 @@ class GridSearch(Selection):
         if not self.learners:
             raise ParameterError("a search needs at least one radius, got none")
         if len({replace(each.problem, radius=1.0) for each in self.learners}) > 1:
-            raise ParameterError("the runs of a search must be of one problem, but for the radius")
+            raise ParameterError("the runs of a search must have the same problem, except for the radius")
 
     @property
     def read(self) -> int:
@@ -161,7 +161,7 @@ class GridSearch(Selection):
         Args:
             problem: Public bounds of all records. The radius is not used.
             radii: Public radii, such as a unit times powers of 2.
-            planner: Function that plans a run for the same epsilon, and a delta.
+            planner: Function that plans a run for the same epsilon and for a delta.
             epsilon: Epsilon of the selection.
             beta: Probability that the selection misses its bound.
         """
@@ -183,7 +183,7 @@ class GridSearch(Selection):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosting(Selection):
-    """Algorithm 15: a run on each of several chunks, and a selection by the least noisy loss.
+    """Algorithm 15: a run on each of several chunks, and the selection of the model whose loss plus noise is least.
 
     Attributes:
         learner: The run on one chunk. All runs are equal.
@@ -241,7 +241,7 @@ class Boosting(Selection):
 
         Args:
             problem: Public bounds of all records.
-            planner: Function that plans a run for the same epsilon, and a delta.
+            planner: Function that plans a run for the same epsilon and for a delta.
             epsilon: Epsilon of the selection.
             beta: Target probability of a bad model, which determines the number of chunks.
 
@@ -252,7 +252,7 @@ class Boosting(Selection):
         size = problem.n // (chunks + 1)
         if not size:
             raise ParameterError(
-                f"{problem.n} records cannot be split into {chunks + 1} chunks, as beta = {beta:g} needs"
+                f"{problem.n} records cannot be split into {chunks + 1} chunks, but beta = {beta:g} needs them"
             )
         learner = planner(replace(problem, n=size), 1)
         return cls(learner=learner, chunks=chunks, validated=problem.n - chunks * size, epsilon=epsilon)

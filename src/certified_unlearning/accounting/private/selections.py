@@ -6,9 +6,9 @@ under a root. `generalised_probabilities` implements the mechanism that Theorem 
 
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
 the computed mean moves by ``s`` plus twice its rounding error. `mean_score_sensitivity` includes this. The few
-operations on scores have errors of at most a few ``n u`` sensitivities. `SELECTION_SHARE` of epsilon is reserved for
-these errors, which is enough for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, and a
-noisy minimum uses random numbers of 53 bits. The resulting error is counted in delta.
+operations on scores have errors of at most a few times ``n u``, in units of the sensitivity. `SELECTION_SHARE` of
+epsilon is reserved for these errors, which is enough for ``10^9`` records. A draw of a candidate by its probability
+uses 512 random bits, and a noisy minimum uses random numbers of 53 bits. The resulting error is counted in delta.
 """
 
 import math
@@ -31,7 +31,7 @@ DRAWN_BITS = 512
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
 """Largest total variation between the drawn distribution and the probabilities, for each candidate."""
 NOISY_FAILURE = 2.0**-49
-"""Largest total variation by the random numbers of a noisy minimum, for each candidate."""
+"""Largest total variation that the finite random numbers of a noisy minimum cause, for each candidate."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
@@ -106,7 +106,7 @@ def noisy_minimum_scale(sensitivity: float, epsilon: float) -> float:
 
 
 def boosting_chunks(beta: float) -> int:
-    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``. With probability ``1 - beta``, one of ``m`` runs is good."""
+    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``. With probability ``1 - beta``, some run is good."""
     require_probability(beta=beta)
     return math.ceil(math.log(4 / beta, 4))
 

@@ -4,11 +4,12 @@ Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At re
 noisy mean gradient. In between, it uses noisy mean *differences* of gradients, whose noise shrinks with the step: a
 record's difference is at most ``min(H |w_t - w_(t-1)|, 2 G)``, and the weights are already public. On full batches, the
 guarantee does not depend on sampling. Gradients and differences each get half of ``mu^2`` (derived). With Poisson
-batches (`sampled_spider`), the formulas have a constant ``c`` that the source does not specify: 1.61 for add-remove and
-twice as large for replace-one. With full batches, `equivalent_constant` gives ``c``.
+batches (`sampled_spider`), the formulas have a constant ``c`` that the source does not specify. For epsilon 1 and delta
+1e-6, it is about 1.61 under ``add-remove`` and twice as large under ``replace-one``. With full batches,
+`equivalent_constant` gives ``c``.
 
-The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the error of plain noisy descent, whose power is
-1/2. By the explicit bounds, the advantage begins only at a few hundred million records.
+The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the error of plain noisy descent, whose exponent
+is 1/2. By the explicit bounds, the advantage begins only at a few hundred million records.
 """
 
 import math
@@ -55,9 +56,9 @@ SHARE_OF_ROUNDING = paid_rounding(
 class StationaryPlan(PrivatePlan):
     """A plan for stationary points. Weights are not projected onto a ball, so the loss must have a bounded slope.
 
-    A record's gradient has norm at most ``G``. The difference of its gradients at two points has norm at most ``min(H
-    |w
-    - w'|, 2 G)``. The rounding of gradients may use a share of each sensitivity, which runs enforce.
+    A record's gradient has norm at most ``G``. The difference of its gradients at two points has norm at most
+    ``min(H |w - w'|, 2 G)``. The rounding of gradients may use a fixed share of each sensitivity. Runs enforce this
+    limit.
     """
 
     problem: LinearProblem
@@ -65,7 +66,9 @@ class StationaryPlan(PrivatePlan):
     def _require_bounded_slope(self, learner: str) -> None:
         """Raise `ParameterError` unless the loss has a bound on its slope."""
         if self.problem.loss.lipschitz is None:
-            raise ParameterError(f"{learner} needs a loss of bounded slope, the {self.problem.loss.name} loss has none")
+            raise ParameterError(
+                f"{learner} needs a loss of bounded slope, but the {self.problem.loss.name} loss has none"
+            )
 
     @property
     def gradient_bound(self) -> float:
@@ -103,7 +106,7 @@ class SpiderConstants(RunConstants):
 
 
 class VarianceReduced(StationaryPlan):
-    """What the plans with full and with sampled batches share: which releases are gradients, and Lemma 15's bound.
+    """The common part of SpiderBoost on full and on Poisson batches: the order of releases, and Lemma 15's bound.
 
     Attributes:
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
@@ -150,11 +153,10 @@ class VarianceReduced(StationaryPlan):
         """Return a bound on the root mean square of the gradient's norm at the model, by Lemma 15 with its constants.
 
         The bound is ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``, and
-        infinite
-        otherwise.
+        infinite otherwise.
 
         Args:
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum.
         """
         smoothness = self.problem.smoothness
         rounding = 1 + 1e-9
@@ -262,7 +264,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the excess of the loss at 0 above its minimum, which does not affect privacy.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
             steps: Number of steps ``T``; None for that of Theorem 42.
         """
         smoothness = problem.smoothness

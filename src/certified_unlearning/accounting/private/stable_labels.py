@@ -2,17 +2,16 @@
 
 A *radius* is a whole number that one record changes by at most one. If the radius is above 0, all neighbours have the
 same label. The certified radius of a prediction is such a radius under the rules of
-`mechanisms.certified_sgd.releases`.
-For a radius ``k``, ``S = exp(-beta k)`` is at least the smooth sensitivity of a label of 0 or 1. ``S`` is smooth, too:
-one record changes ``S`` by at most the factor ``e^beta``.
+`mechanisms.certified_sgd.releases`. For a radius ``k``, ``S = exp(-beta k)`` is at least the smooth sensitivity of a
+label of 0 or 1. ``S`` is smooth, too: one record changes ``S`` by at most the factor ``e^beta``.
 
 Source: Nissim, Raskhodnikova and Smith (2007), *Smooth Sensitivity and Sampling in Private Data Analysis*, for the
 noise. The test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels
 unchanged, which is not private, because the records determine whether a label is certified.
 
-The noise is not drawn itself. Only its outcome is drawn, which is whether the label is published as predicted. So each
-radius has one probability, a float64 number that is sampled exactly. `delta_of` computes the resulting delta with exact
-fractions. So nothing is assumed about the rounding of the logarithms, exponentials and arcs from which the
+The noise itself is not drawn. Only its outcome is drawn: whether the label is published as predicted. So each radius
+has one probability, a float64 number that is sampled exactly. `delta_of` computes the resulting delta with exact
+fractions. So nothing is assumed about the rounding of the logarithms, exponentials and arc tangents from which the
 probabilities are computed.
 """
 
@@ -32,7 +31,8 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 LabelRule = Literal["cauchy", "laplace", "stable"]
-"""``cauchy`` and ``laplace`` add noise by smooth sensitivity to a label of 0 or 1; ``stable`` publishes it or none."""
+"""``cauchy`` and ``laplace`` add noise by smooth sensitivity to a label of 0 or 1; ``stable`` publishes it or
+nothing."""
 LARGEST_EXPONENT = 700.0
 """The largest exponent. Exponentials of larger numbers overflow or vanish."""
 LEAST_EPSILON = 1e-100
@@ -57,7 +57,7 @@ class LabelLaw:
     kept: tuple[Fraction, ...]
 
     def outcomes(self, radius: int, label: int) -> Law:
-        """Return the distribution of the published label, or None, if the model predicts ``label``."""
+        """Return the distribution of the published label if the model predicts ``label``. None means no label."""
         kept = self.kept[min(radius, len(self.kept) - 1)]
         return {label: kept, None if self.rule == "stable" else 1 - label: 1 - kept}
 
@@ -108,9 +108,9 @@ def flip_probability(rule: LabelRule, scale: float) -> float:
 
 
 def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
-    """Return the probability that ``k + Lap(1 / epsilon)`` is above the threshold, which is ``delta / 2`` at radius 0.
+    """Return the probability that ``k + Lap(1 / epsilon)`` passes the threshold. At radius 0, it is ``delta / 2``.
 
-    The result is an exact fraction, so subtracting it from 1 loses no digits. Its exponential is a float64 number.
+    The result is an exact fraction of a float64 exponential, so subtracting it from 1 loses no digits.
     """
     require_count(least=0, radius=radius)
     _require("stable", epsilon, delta)
@@ -127,7 +127,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for Cauchy noise.
         largest: The largest radius that was searched. A radius so large that noise would vanish counts as a smaller
-            one.
+            radius.
 
     Raises:
         ParameterError: The float64 probabilities miss the guarantee.
@@ -151,8 +151,8 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
     spent = delta_of(law, epsilon)
     if spent > delta:
         raise ParameterError(
-            f"float64 cannot keep a label to epsilon = {epsilon!r} and delta = {delta!r}, only to delta = {spent!r}: "
-            "take a larger delta"
+            f"in float64, a label with epsilon = {epsilon!r} has delta = {spent!r}, which is above {delta!r}: use a "
+            "larger delta"
         )
     return law
 
@@ -185,7 +185,7 @@ def divergence(one: Law, two: Law, epsilon: float) -> float:
 
 
 def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
-    """Return the epsilon and the delta of a number of labels, which are sums, rounded up."""
+    """Return the joint epsilon and delta of a number of labels: the sums of the labels' values, rounded up."""
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=0, labels=labels)
     return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)

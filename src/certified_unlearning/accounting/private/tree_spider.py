@@ -2,13 +2,13 @@
 
 Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
 pre-order. The root uses a batch. A right child estimates the *difference* from its parent's gradient on a fresh,
-smaller batch. A left child has its parent's estimate. Every step has the same length, so the positions of two nodes
-bound the distance of their points. All batches are disjoint, so each record enters at most one noisy release, and there
-is no composition, even for a large tree.
+smaller batch. A left child keeps its parent's estimate. Every step has the same length, so the positions of two nodes
+in the tree bound the distance of their points. All batches are disjoint, so each record enters at most one noisy
+release, and there is no composition, even for a large tree.
 
 The noise of a node is calibrated by the true distance of the points and by the node's number of records. This number is
-rounded down, so it is smaller than printed. The tolerance of Theorem 19 is so large that the first leaf stops. Here the
-tolerance is a parameter, and privacy does not depend on it.
+rounded down, so it is smaller than printed. The tolerance of Theorem 19 is so large that the algorithm stops at the
+first leaf. Here the tolerance is a parameter, and privacy does not depend on it.
 """
 
 import math
@@ -92,9 +92,11 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         require_positive(step=self.step, tolerance=self.tolerance, multiplier=self.multiplier)
         self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
-            raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
+            raise ParameterError(
+                f"depth must leave at least one record for a leaf, got {self.depth} for a batch of {self.batch}"
+            )
         if self.learned > self.problem.n:
-            raise ParameterError(f"{self.rounds} rounds take {self.learned} records, there are {self.problem.n}")
+            raise ParameterError(f"{self.rounds} rounds need {self.learned} records, but there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
         """Return the number of records of a right child at a level, ``floor(b / 2^level)``."""
@@ -120,7 +122,8 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
         Args:
             level: Level of the node.
-            distance: Distance of the node's point from its parent's. Distances above `farthest` count as `farthest`.
+            distance: Distance of the node's point from its parent's point. Distances above `farthest` count as
+                `farthest`.
         """
         return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
 

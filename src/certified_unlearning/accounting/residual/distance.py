@@ -1,8 +1,8 @@
-"""How far weights can be from the minimiser after Newton removal: the least of three bounds.
+"""The distance of weights from the minimiser after Newton removal: the least of three bounds.
 
 By strong convexity, the distance is at most ``|g| / m``, where ``g = grad f_R(w)`` is bounded as in `newton`. Two other
-bounds use curvature. If the data have much more curvature than the regulariser, these bounds are many times sharper;
-otherwise they gain nothing. Both use a *metric* ``B_0 = H(w_B)``, the Hessian over the records that were present when
+bounds use curvature. If the data have much more curvature than the regulariser, these bounds are many times sharper.
+Otherwise, they do not help. Both use a *metric* ``B_0 = H(w_B)``, the Hessian over the records that were present when
 the whole gradient was last evaluated. ``B = H_R(w_B)`` is the part of ``B_0`` that remains after later removals, and
 ``Theta`` is at least the largest eigenvalue of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part of ``B``, so
 ``B = D(w_B) + m I``. ``|x|_D`` and ``|x|_B`` are the norms of ``D`` and ``B``. Rows have norm at most ``r``. ``M`` is
@@ -13,31 +13,32 @@ error is ``e = w*_R - w``.
 may be replaced by any bound on ``|a.(x-y)|`` over the rows. Let ``H_int`` be the mean of ``H_R(w + t e)`` over ``0 <= t
 <= 1``. Then ``H_int e = -g``.
 
-*Local bound.* Let ``nu = |g|`` in the norm of ``H_R(w)^-1``. ``e'H_int e = -e'g`` and ``H_R(w + t e) >= exp(-r t |e|)
-H_R(w)`` give ``|e|_H (1 - exp(-X)) / X <= nu`` for ``X = r |e| <= r |e|_H / sqrt(m)``. The fraction decreases in ``X``.
-So if ``kappa = r nu / sqrt(m) < 1``, then ``|e| <= -log(1 - kappa) / r``. The state's ``beta`` is at least ``|g|`` in
-the norm of ``B_0^-1``. As ``H_R(w) >= exp(-r M) B >= exp(-r M) (1 - Theta) B_0``, it follows that ``nu <= beta exp(r M
-/ 2) / sqrt(1 - Theta)``.
+*Local bound.* Let ``nu = |g|`` in the norm of ``H_R(w)^-1``. ``e'H_int e = -e'g`` and
+``H_R(w + t e) >= exp(-r t |e|) H_R(w)`` give ``|e|_H (1 - exp(-X)) / X <= nu`` for ``X = r |e| <= r |e|_H / sqrt(m)``.
+The fraction decreases in ``X``. So if ``kappa = r nu / sqrt(m) < 1``, then ``|e| <= -log(1 - kappa) / r``. The state's
+``beta`` is at least ``|g|`` in the norm of ``B_0^-1``. Because ``H_R(w) >= exp(-r M) B >= exp(-r M) (1 - Theta) B_0``,
+it follows that ``nu <= beta exp(r M / 2) / sqrt(1 - Theta)``.
 
-*Displacement.* Let ``p = B_0^-1 g``. The state's ``alpha`` is at least ``|p|``. It holds that ``e = -p - H_int^-1 (B_0
-- H_int) p`` and ``B_0 - H_int = (B_0 - B) + (D(w_B) - D_int)``. Row by row, ``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)``
-and ``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``. Cauchy and Schwarz's inequality and ``h / (h + m)^2 <= 1 / (4
-m)`` then give
+*Displacement.* Let ``p = B_0^-1 g``. The state's ``alpha`` is at least ``|p|``. Then
+``e = -p - H_int^-1 (B_0 - H_int) p`` and ``B_0 - H_int = (B_0 - B) + (D(w_B) - D_int)``. Row by row,
+``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)`` and ``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``. Cauchy and
+Schwarz's inequality and ``h / (h + m)^2 <= 1 / (4 m)`` then give
 
     ``|e| <= alpha + (beta / sqrt m) exp(Y / 2) ((exp(Y) - 1) / 2 + Theta / sqrt(1 - Theta))``,
 
 where the smaller of the first two bounds replaces ``|e|`` in ``Y``.
 
 *Recursion.* A step ``v`` adds two parts to ``g``. The first is a remainder of Euclidean norm ``x``, which adds at most
-``x / sqrt(m)`` to ``beta`` and ``x / m`` to ``alpha``. The second is the rest of `newton`. For every ``u``, one of the
-three factors of the rest is bounded by ``r`` times a Euclidean norm, and the other two by Cauchy and Schwarz:
+``x / sqrt(m)`` to ``beta`` and ``x / m`` to ``alpha``. The second is the term ``rest`` of `newton`. For every ``u``,
+each row's part of ``u.rest`` is a product of three factors. One factor is bounded by ``r`` times a Euclidean norm, and
+the other two by Cauchy and Schwarz's inequality:
 
     ``|u.rest| <= r E(X) min(D2 |v|_D |u|_D, |v| DD |u|_D, DD |v|_D |u|)``,
 
 where ``D2`` and ``DD`` are the means of ``|w + t v - w_B|`` over ``t``, in the Euclidean norm and in that of ``D``.
-Each is at most the mean of the values at both ends. For ``beta``, take ``u`` of norm 1 in ``B_0``: then ``|u|_D <= 1``,
-and the Euclidean norm is at most ``1 / sqrt(m)``. For ``alpha``, take ``u = B_0^-1 u_0`` with ``|u_0| = 1``: then
-``|u|_D <= 1 / (2 sqrt m)``, and the Euclidean norm is at most ``1 / m``.
+Each of these means is at most the mean of the values at ``t = 0`` and ``t = 1``. For ``beta``, take ``u`` of norm 1 in
+``B_0``: then ``|u|_D <= 1``, and the Euclidean norm is at most ``1 / sqrt(m)``. For ``alpha``, take ``u = B_0^-1 u_0``
+with ``|u_0| = 1``: then ``|u|_D <= 1 / (2 sqrt m)``, and the Euclidean norm is at most ``1 / m``.
 """
 
 import math
@@ -49,7 +50,8 @@ from certified_unlearning.accounting.residual.newton import Step, curvature_chan
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
 
 _LARGEST_EXPONENT = 30.0
-"""The largest exponent that is used. Its exponential rounds by less than `OUTWARD`. Larger ones give useless bounds."""
+"""The largest exponent that is used. `OUTWARD` covers the rounding of its exponential. Larger exponents give useless
+bounds."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Left:
         residual: Bound ``tau`` on the Euclidean norm of ``g``.
         dual: Bound ``beta`` on the norm of ``g`` in ``B_0^-1``.
         displacement: Bound ``alpha`` on the Euclidean norm of ``B_0^-1 g``.
-        change: ``Theta`` of the records removed since ``B_0``.
-        records: Number of records removed since ``B_0``.
+        change: ``Theta`` of the records that were removed since ``B_0`` was computed.
+        records: Number of records that were removed since ``B_0`` was computed.
         moved: Bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a``; infinite if only ``|w - w_B|`` is known.
     """
 
@@ -99,7 +101,7 @@ def left_after(
         residual: Bound on the gradient's Euclidean norm after the step, by `newton.residual_after`; infinite if there
             is no bound.
         step: The step.
-        remainder: Bound on everything that the step adds to the gradient except the rest: the sum of ``|ghat + B v|``,
+        remainder: Bound on everything that the step adds to the gradient except ``rest``: the sum of ``|ghat + B v|``,
             of rounding, and of ``|v|`` times the distance of the matrix from the Hessian.
         strong_convexity: Strong convexity ``m``.
         row_norm: Largest norm ``r`` of a row.
@@ -161,7 +163,7 @@ def kappa_of(left: Left, *, moved: float, strong_convexity: float, row_norm: flo
 
 
 def by_displacement(left: Left, *, moved: float, strong_convexity: float, row_norm: float = ROW_NORM) -> float:
-    """Return the bound by displacement, rounded up, or infinity if it does not apply; see `by_local_norm`."""
+    """Return the displacement bound, rounded up, or infinity if it does not apply. Arguments: see `by_local_norm`."""
     near = by_local_norm(left, moved=moved, strong_convexity=strong_convexity, row_norm=row_norm)
     spread = row_norm * (moved + min(near, left.residual / strong_convexity)) * OUTWARD
     if left.change >= 1 or spread > _LARGEST_EXPONENT:

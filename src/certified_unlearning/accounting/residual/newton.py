@@ -21,15 +21,16 @@ Otherwise, ``B`` still contains the ``S_B`` records that were removed since ``B`
   X`` (convexity) and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and
   Cauchy and Schwarz's inequality, the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
 
-About ``|w - w_B|`` and ``|w + v - w_B|``, both bounds use only that no remaining row's score moved by more than ``r``
-times this distance. So a bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a`` may replace each distance. A pass
-over the rows evaluates such a bound, which is often many times smaller, and a step increases it by at most ``|v|``.
-Seminorms are not replaced.
+Both bounds use only one property of the distances ``|w - w_B|`` and ``|w + v - w_B|``: no remaining row's score moved
+by more than ``r`` times the distance. So a bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a`` may replace
+each distance. A pass over the rows evaluates such a bound, which is often many times smaller, and a step increases it
+by at most ``|v|``. Seminorms are not replaced.
 
-The second bound needs no ``rho``. It accounts for directions in which the data are flat, into which ``B^-1`` sends most
-of ``ghat``. It also bounds the effect of *any* records by counts alone. For the exact solution, ``|v|_H <= |ghat| / (2
-sqrt(m))``, because ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after ``S`` records in any number of requests, the rest
-adds up to at most ``r E S^2 r^2 / (8 m n^2)`` (see `schedule`).
+The second bound needs no ``rho``. It accounts for directions in which the data have little curvature. ``B^-1`` sends
+most of ``ghat`` into these directions. The second bound also bounds the effect of *any* records by counts alone. For
+the exact solution, ``|v|_H <= |ghat| / (2 sqrt(m))``, because ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after the
+removal of ``S`` records in any number of requests, the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)`` (see
+`schedule`).
 
 For ridge regression, ``s'`` is constant, so the rest is 0. Then the step adds only the solution's remainder and
 rounding.
@@ -86,8 +87,8 @@ def residual_after(
         step: The step.
         left: Bound on the sum of ``|ghat + B v|`` and of all other effects of rounding on the gradient.
         n: Number of records at the start.
-        not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including those of this step; 0 if
-            ``B`` is downdated.
+        not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including the records of this step; 0
+            if ``B`` is downdated.
         matrix_error: Largest distance of ``B`` from the Hessian that it represents, by rounding.
         largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``; None for ``r^2``.
         row_norm: Largest norm ``r`` of a row.

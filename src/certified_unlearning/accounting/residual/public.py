@@ -1,12 +1,11 @@
 """The curvature that public rows guarantee. These rows stay in the objective, so no removal reduces their curvature.
 
-The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``. The public part is ``F(w) =
-(1/n) sum_P c_i loss_i(w) + (m/2) |w|^2`` with ``0 <= c_i <= 1``. ``Q`` is the same sum over ``R``, without a
+The objective over the remaining records ``R`` and public rows ``P`` is ``f_R = F + Q``. The public part is
+``F(w) = (1/n) sum_P c_i loss_i(w) + (m/2) |w|^2`` with ``0 <= c_i <= 1``. ``Q`` is the same sum over ``R``, without a
 regulariser. ``n`` counts both kinds of rows. Losses are convex, so for every ``R`` the Hessian of ``f_R`` is at least
 that of ``F``, which is ``m I + H_P``. If ``H_P >= k I`` from the exact minimiser ``w*_R`` to the weights ``w``, then
-``|w - w*_R|
-<= |grad f_R(w)| / (m + k)``, and the budget for the gradient may be larger by ``(m + k) / m``. ``k`` must not depend on
-``R``, because the budget and ``mu`` are public.
+``|w - w*_R| <= |grad f_R(w)| / (m + k)``, and the budget for the gradient may be larger by the factor ``(m + k) / m``.
+``k`` must not depend on ``R``, because the budget and ``mu`` are public.
 
 *Ridge regression.* ``H_P`` is the same everywhere, so ``k`` is the least eigenvalue of ``X_P'X_P / n``.
 
@@ -30,13 +29,13 @@ which both are equal. With this ``rho``, public rows guarantee the curvature ``k
 in ``D``. So with ``k = k_1 (1 - exp(-r d)) / (r d)``, a gradient of at most ``(m + k) d`` implies ``D <= |grad f_R(w)|
 / (m + k) <= d``.
 
-*When public rows help.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows. The rows gain nothing if ``k_0`` is
-small compared with ``m``, or if they miss a direction. ``rho`` is small if ``q L`` is small compared with ``k_0``, for
-which public rows must outnumber the records about ``4 d`` times. Otherwise, ``exp(-r rho)`` is close to 0, and the
-curvature stays ``m``.
+*When public rows help.* ``k_0`` is at most ``p / (4 d n)`` for ``p`` public rows. Public rows do not help if ``k_0`` is
+small compared with ``m``, or if the rows have no component in some direction. ``rho`` is small if ``q L`` is small
+compared with ``k_0``. This needs about ``4 d`` times as many public rows as private records. Otherwise, ``exp(-r rho)``
+is close to 0, and the curvature stays ``m``.
 
-*Softmax regression.* The loss does not change if one vector is added to the weights of all classes. Public rows have no
-curvature in these directions, so ``k = 0``.
+*Softmax regression.* The loss does not change if the same vector is added to the weights of all classes. Public rows
+have no curvature in these directions, so ``k = 0``.
 """
 
 import math
@@ -127,7 +126,7 @@ def least_curvature(strong_convexity: float, public_curvature: float) -> float:
 
 
 def most_curvature(public_records: int, *, n: int, features: int, classes: int) -> float:
-    """Return the largest ``k`` of any public rows: the trace of their Hessian divided by its columns; 0 for softmax."""
+    """Return the largest ``k`` of any public rows: their Hessian's trace divided by its dimension; 0 for softmax."""
     return OUTWARD * curvature_of_a_record(classes) * public_records / (n * features) if classes <= 2 else 0.0
 
 

@@ -10,15 +10,15 @@ and reference are Gaussians whose means are at most ``tau / m`` apart, and there
 - ``mu sqrt(k)`` for all ``k`` releases together, including the first one;
 - ``mu sqrt(k)`` for all ``k`` releases together, if requests are adaptive, that is, chosen after seeing releases. The
   comparator is the same interaction with exact refits. Given the past, both interactions have the same ``R`` and differ
-  by one shift of a Gaussian. With adaptive requests, there is no better number for the last published model alone,
+  by one shift of a Gaussian. With adaptive requests, there is no smaller ``mu`` for the last published model alone,
   because ``R`` depends on earlier releases.
 
 Models that were published before a deletion are outside the guarantee, because both sides of the comparison learn of
 the deletion only when it is requested.
 
-The weights are float64 numbers. Their noise comes from the sampler of `accounting.core.rounding`, which is within
-``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The rounding of weights plus noise
-is a function of their sum. Both arguments fail if the published numbers are coarser than the shift, which
+The weights are float64 numbers. Their noise comes from the sampler of `accounting.core.rounding`. This noise is within
+``kappa sigma`` of exact noise, except with a probability that `noise_delta` accounts for. The rounding of weights plus
+noise is a function of their sum. Both arguments fail if the published numbers are coarser than the shift, which
 `require_representable` excludes.
 """
 
@@ -102,7 +102,7 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set, from ``f(w*) <= f(0)`` and the small distance of ``w`` to ``w*``.
+    """Return a bound on ``|w|`` for every data set, by ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
 
     ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
@@ -140,7 +140,8 @@ def require_representable(
         delta: Delta of the guarantee.
         budget: Budget ``tau``.
         terms: Numbers of terms in the sums of a gradient; None for those of dense rows.
-        one_vs_rest: Whether each class has a model of two classes against the rest, and all are released as one.
+        one_vs_rest: Whether each class has a two-class model against the rest, and all these models are released as
+            one.
         public_curvature: Curvature that public rows add to ``m`` between the minimiser and the weights (see `public`).
 
     Raises:
@@ -169,8 +170,8 @@ def require_representable(
     if unavoidable > ROUNDING_SHARE * budget:
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(
-            f"sigma = {sigma:.6g} allows a gradient of norm {budget:.3g} only (strong_convexity = "
-            f"{strong_convexity:.3g}, delta = {delta:.3g}), of which rounding in float64 may be {unavoidable:.3g}; "
+            f"sigma = {sigma:.6g} allows only a gradient of norm {budget:.3g} (strong_convexity = "
+            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be {unavoidable:.3g}; "
             f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
         )
     dimension = features * (1 if classes == 2 else classes)
@@ -186,6 +187,6 @@ def require_representable(
     published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)
     if published > RESOLUTION_SHARE * shift:
         raise AssumptionError(
-            f"sigma = {sigma:.6g} allows means {shift:.3g} apart, but published float64 numbers are up to "
-            f"{published:.3g} off: raise sigma or epsilon, or a larger strong_convexity (a smaller C)"
+            f"sigma = {sigma:.6g} allows a distance of {shift:.3g} between means, but published float64 numbers are "
+            f"off by up to {published:.3g}: use a larger sigma, epsilon or strong_convexity (a smaller C)"
         )

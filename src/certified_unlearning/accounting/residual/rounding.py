@@ -3,26 +3,27 @@
 The unit roundoff is ``u = 2^-53``, and ``gamma_k = k u / (1 - k u)``. A sum or an inner product of ``k`` terms, in any
 order, with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' absolute values
 (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 4.2). For numbers that are added in blocks of
-``b``, ``k`` is ``b`` plus the number of blocks, which is called the *chain*. Products of matrices with fewer operations
-(Strassen) are not covered. No BLAS with which NumPy is built uses them. Rows have norm at most ``r = 1 + 1.1e-6``
-(`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of rows and weights count as exact, because the
-objective is defined on them. The derivation is for the logistic loss with ``p = s(-y x.w)``; brackets contain the
-values for softmax.
+``b``, ``k`` is ``b`` plus the number of blocks. This ``k`` is called the *chain*. Products of matrices with fewer
+operations (Strassen) are not covered. No BLAS with which NumPy is built uses them. Rows have norm at most
+``r = 1 + 1.1e-6`` (`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of rows and weights count as
+exact, because the objective is defined on them. The derivation is for the logistic loss with ``p = s(-y x.w)``;
+brackets contain the values for softmax.
 
 *Gradient*, ``-(1/n) sum y p x + m w``. A score is off by ``gamma_d r |w|``. Hence ``p`` is off by a quarter [a half] of
-this, plus the error of evaluating ``s``. ``1/(1 + exp(-z))`` needs one exponential, one sum and one quotient, which is
-4 ``u`` relative. `COEFFICIENT_ERROR` is twice that [``(2 K + 16) u`` in norm, as in `accounting.core.rounding`]. A
-row's part of the sum is at most ``r`` [``sqrt(2) r``], so the sum over ``N`` rows is off by ``gamma_chain`` times ``N
-r``. The division by ``n``, the product ``m w`` and the last sum each add one ``u`` relative. Class weights of at most 1
-multiply the coefficients. All bounds still hold, and the ``u`` of this product is covered by the doubled error.
+this, plus the error of evaluating ``s``. ``1/(1 + exp(-z))`` needs one exponential, one sum and one quotient, whose
+joint relative error is 4 ``u``. `COEFFICIENT_ERROR` is twice this error [``(2 K + 16) u`` in norm, as in
+`accounting.core.rounding`]. A row's part of the sum is at most ``r`` [``sqrt(2) r``], so the sum over ``N`` rows is off
+by ``gamma_chain`` times ``N r``. The division by ``n``, the product ``m w`` and the last sum each add a relative error
+of one ``u``. Class weights of at most 1 multiply the coefficients. All bounds still hold, and the ``u`` of this product
+is covered by the doubled error.
 
 *Hessian*, ``(1/n) sum q x x' + m I`` with ``q = s(z) s(-z)``, evaluated as a sum over rows ``sqrt(q) x``. ``q`` is off
-by `THIRD_DERIVATIVE` times the error of a score, because ``|q'| <= 1/(6 sqrt 3)``, and by 16 ``u`` relative of two
-sigmoids. With the products (including a class weight), the root, scaling and squaring, the relative error is 25 ``u``.
-A row's part has Frobenius norm at most ``r^2 / 4``, and Frobenius norms bound spectral norms. So the sum is off by
-``(gamma_chain + 25 u) N r^2 / 4 / n`` plus the effect of the scores' errors. A *downdate* adds a block's rows to the
-matrix itself, in an order that the library chooses. So the matrix and the rows go through one sum per row, and through
-two more per block, which is the chain of a downdate. The norm of the whole matrix is ``|H|_F <= r^2 / 4 + sqrt(d) m``.
+by `THIRD_DERIVATIVE` times the error of a score, because ``|q'| <= 1/(6 sqrt 3)``. The two sigmoids add a relative
+error of 16 ``u``. With the products (including a class weight), the root, scaling and squaring, the relative error is
+25 ``u``. A row's part has Frobenius norm at most ``r^2 / 4``, and Frobenius norms bound spectral norms. So the sum is
+off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` plus the effect of the scores' errors. A *downdate* adds a block's rows to
+the matrix itself, in an order that the library chooses. So the chain of a downdate has one sum per row and two more
+sums per block. The norm of the whole matrix is ``|H|_F <= r^2 / 4 + sqrt(d) m``.
 
 *A Hessian of float32 products*: the rows ``sqrt(q) x`` of a block are converted to float32 and multiplied in float32.
 The blocks' sums are added in float64. With the unit roundoff of float32, ``u = 2^-24``, a product of two rounded
@@ -38,16 +39,16 @@ not depend on scores, and ``r^2`` replaces ``r^2 / 4``.
 and an entry of ``X'c`` is the sum over a column's stored entries. SciPy's products of CSR and CSC matrices are such
 loops. Terms that are not stored are exact zeros, and adding an exact zero causes no rounding. So the largest number of
 entries in a row replaces ``d``. In the chain, the largest number of entries in a column replaces the number of rows in
-a block (`sparse_terms`). Up to `NARROW` columns, the blocks are those of dense rows. So bounds in terms of ``d`` and
-`chain` also hold for sparse rows.
+a block (`sparse_terms`). Up to `NARROW` columns, blocks of sparse rows are as large as blocks of dense rows. So bounds
+in terms of ``d`` and `chain` also hold for sparse rows.
 
 *A product* ``H v`` is off by at most ``gamma_d |H|_F |v|``, because taking absolute values of entries does not change a
 Frobenius norm.
 
 No bound relies on the accuracy of a matrix' factor or of a solution computed from it. A step ``v`` is whatever numbers
-were computed, and its remainder ``g + H v`` is evaluated and bounded like all other quantities. Underflow costs at most
-the least normal number per product, even if a processor flushes to zero. All bounds are multiplied by 1.01 to cover
-products of errors, and sums of bounds are multiplied by `OUTWARD` to cover their own rounding.
+were computed, and its remainder ``g + H v`` is evaluated and bounded like all other quantities. Underflow adds an error
+of at most the least normal number per product, even if a processor flushes to zero. All bounds are multiplied by 1.01
+to cover products of errors, and sums of bounds are multiplied by `OUTWARD` to cover their own rounding.
 """
 
 import math
@@ -59,7 +60,7 @@ UNIT = UNIT_ROUNDOFF["float64"]
 LEAST = SMALLEST_NORMAL["float64"]
 NARROW_UNIT = UNIT_ROUNDOFF["float32"]
 OUTWARD = 1 + 2.0**-46
-"""Factor that covers the rounding of a few dozen sums, products and roots of bounds. It is 128 units above 1."""
+"""Factor that covers the rounding of a few dozen sums, products and roots of bounds. It exceeds 1 by 128 ``u``."""
 ROW_NORM = 1 + NORM_EXCESS
 """``r``, the largest norm of a row."""
 THIRD_DERIVATIVE = 1 / (6 * math.sqrt(3))
@@ -67,7 +68,7 @@ THIRD_DERIVATIVE = 1 / (6 * math.sqrt(3))
 COEFFICIENT_ERROR = 8 * UNIT
 """Relative error of an evaluated sigmoid."""
 BLOCK_NUMBERS = 1 << 16
-"""Number of entries of rows that are multiplied at once. This many fit in a processor's cache."""
+"""Number of entries of rows that are multiplied at once. So many entries fit in a processor's cache."""
 NARROW = 1000
 """The largest number of columns at which sparse rows are multiplied in the same blocks as dense rows."""
 SPARSE_ROWS = 4096
@@ -76,7 +77,7 @@ _INTERPLAY = 1.01
 
 
 class Terms(NamedTuple):
-    """The largest numbers of terms that are added one after another in two kinds of sums.
+    """The largest numbers of terms that are added one after another, for two kinds of sums.
 
     Attributes:
         score: Number of terms in the score of a row.
@@ -199,7 +200,7 @@ def hessian_error(
         features: Number of columns of a row.
         weight_norm: Bound on ``|w|`` at the weights of the evaluation.
         strong_convexity: ``m``. It is needed for downdates, too, because they round the whole matrix.
-        classes: 2 for the logistic loss, 1 for the squared one.
+        classes: 2 for the logistic loss, 1 for the squared loss.
         downdated: Whether the summands are subtracted from a Hessian, as `downdate` does.
         narrow: Whether rows are multiplied in float32, block by block.
     """
@@ -222,13 +223,13 @@ def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) ->
 
 
 def product_error(*, features: int, strong_convexity: float, norm: float, classes: int = 2) -> float:
-    """Return the error of a Hessian times a vector plus a second vector, except one ``u`` of the second vector.
+    """Return the error of ``H x + y`` with a Hessian ``H``, except for a relative error of one ``u`` of ``y``.
 
     Args:
         features: Number of columns of a row, ``d``.
         strong_convexity: Strong convexity ``m``.
-        norm: Norm of the first vector.
-        classes: 2 for the logistic loss, 1 for the squared one.
+        norm: Norm of ``x``.
+        classes: 2 for the logistic loss, 1 for the squared loss.
     """
     size = hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
     return _INTERPLAY * gamma(features + 1) * size * norm + _underflow(features)

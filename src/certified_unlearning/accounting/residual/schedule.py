@@ -1,15 +1,15 @@
-"""When Newton removal reads the data again. Counts of records decide this, by a plan made before learning.
+"""The plan of readings: the numbers of removed records after which Newton removal reads the data again.
 
-There are two kinds of plans. A *strict* plan uses a bound that holds for all data, all records and all orders. The
-times of reading then follow from the sizes of requests and public constants, so they reveal nothing about the records.
-The other plan uses a larger public number of records, which suffices for typical requests. If the realised bound would
-exceed the budget earlier, data are read at once, *unscheduled*. No model is ever released above the budget, but the
-data determine whether an unscheduled reading happens, and a certificate states this. In both plans, the duration of a
-reading depends on the data, because solvers stop when they have converged.
+The plan is made before learning. There are two kinds of plans. A *strict* plan uses a bound that holds for all data,
+all records and all orders. The times of reading then follow from the sizes of requests and public constants, so they
+reveal nothing about the records. The other plan uses a larger public number of records, which suffices for typical
+requests. If the realised bound would exceed the budget earlier, the data are read at once, *unscheduled*. No model is
+ever released above the budget, but the data determine whether an unscheduled reading happens, and a certificate states
+this. In both plans, the duration of a reading depends on the data, because solvers stop when they have converged.
 
 The bound by counts follows from the derivation in `newton`. (The solution's evaluated remainder is kept small, see
-`REMAINDER`.) After ``S`` records, ``sum |ghat| <= S r / n``. So the total length of all steps is at most ``S r / (n
-m)``, and at most ``S r / (2 n sqrt m)`` in the seminorm. The residual is at most
+`REMAINDER`.) After the removal of ``S`` records, ``sum |ghat| <= S r / n``. So the total length of all steps is at most
+``S r / (n m)``, and at most ``S r / (2 n sqrt m)`` in the seminorm. The residual is at most
 
     ``start + r E(X) (a + S r / (2 n sqrt m))^2 / 2`` with ``X = r (S r / (n m) + |v_0|)``,
 
@@ -39,7 +39,7 @@ REMAINDER_SHARE = 0.05
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return the largest gradient at a reading for which the last step is at most `START_MOVE`."""
+    """Return the largest gradient at a reading whose last step is then at most `START_MOVE` long."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -109,10 +109,11 @@ def usual_records(
 
     No guarantee depends on this number. It uses two rough estimates of how far ``S`` records move the weights. The
     first estimate assumes that the records' gradients have random directions and half of their largest length, that
-    each request has one record, and that the data fill ``d`` directions evenly. Then the curvature is ``h = 1 / (4
-    d)``, one record moves the weights by ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm, and ``S`` records add
-    ``(2/3) (S / USUAL)^(3/2) e^2``. The second estimate assumes that the records' mean gradient is that of all records,
-    ``m w*``, of length about `TOGETHER` ``sqrt(m)``. This adds ``(S TOGETHER / (2 n))^2 / 2``.
+    each request has one record, and that the data fill ``d`` directions evenly. Then the curvature is
+    ``h = 1 / (4 d)``, one record moves the weights by ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm, and ``S``
+    records add ``(2/3) (S / USUAL)^(3/2) e^2``. The second estimate assumes that the removed records have the same mean
+    gradient as all records. This mean is ``m w*``, whose length is about `TOGETHER` ``sqrt(m)``. This adds
+    ``(S TOGETHER / (2 n))^2 / 2``.
     """
     strict = strict_records(
         n=n,

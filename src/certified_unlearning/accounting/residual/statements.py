@@ -1,4 +1,4 @@
-"""What certificates of certified refit and Newton removal state in words: comparator, observers, assumptions."""
+"""The wording of certificates of certified refit and Newton removal: comparator, observers, assumptions."""
 
 from dataclasses import replace
 
@@ -136,7 +136,7 @@ def assumptions(
         targets: Whether the model predicts targets instead of classes.
         additions: Whether records were added.
         public_records: Number of public rows.
-        public_curvature: The curvature that public rows add to that of the regulariser.
+        public_curvature: The curvature that public rows add to the curvature of the regulariser.
         restored: Whether releases were lost, because the model was restored from a backup.
     """
     near = _nearness(by_passes, every_request_passes, additions)
