@@ -30,7 +30,7 @@ def test_the_cost_of_a_removal_is_told_in_steps_and_seconds_beside_learning_anew
     assert told_of_cost(rows) == (
         "first: removing 10 of 1,437 records at ε = 1 and δ = 0.0011 takes 20 steps of Langevin unlearning by the "
         "accountant shifted (1,200 by lsi); retraining takes 268, 13.4 times as many. That is 0.062 s against 0.062 s "
-        "a model, trials side by side; scikit-learn fits one again in 0.25 s."
+        "per model, with all trials side by side; scikit-learn fits a model again in 0.25 s."
     )
 
 
@@ -87,7 +87,7 @@ def test_newcomers_read_the_same_numbers_without_a_papers_words(mnist: Evidence)
     anew = largest.loc[largest["variant"] == "noisy", "learning_steps"].iloc[-1]
     assert removal == (
         f"Removing 100 of 11,982 records takes {fewest} steps of Langevin unlearning at ε = 1. "
-        f"Learning again without them takes {anew:,}."
+        f"Learning again without these records takes {anew:,} steps."
     )
     assert accuracy.startswith("After a removal at ε = 1 the model is right on ")
-    assert "always guessing the most frequent class, on " in accuracy
+    assert "always guessing the most frequent class is right on " in accuracy

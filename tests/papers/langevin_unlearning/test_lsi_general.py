@@ -368,7 +368,9 @@ def test_a_strongly_convex_loss_is_convex():
     assert log_bound(2.0, problem, learning_steps=3, convex=True) == log_bound(
         2.0, PROBLEM, learning_steps=3, convex=True
     )
-    with pytest.raises(AssumptionError, match=r"not convex have strong_convexity = 0, got strong_convexity = 0\.5"):
+    with pytest.raises(
+        AssumptionError, match=r"non-convex losses must have strong_convexity = 0, got strong_convexity = 0\.5"
+    ):
         log_bound(2.0, problem, learning_steps=3, convex=False)
 
 
@@ -378,7 +380,7 @@ def test_a_strongly_convex_loss_is_convex():
         ({"radius": 0.0}, r"radius must be a finite number above 0, got 0\.0"),
         ({"radius": math.inf}, "radius must be a finite number above 0, got inf"),
         ({"start_constant": -1.0}, r"start_constant must be a finite number, at least 0, got -1\.0"),
-        ({"learning_steps": 10**7}, "must add up to at most 10000000, or learning_steps be infinite, got 10000001 in"),
+        ({"learning_steps": 10**7}, "at most 10000000, or learning_steps must be infinite; got 10000001 in all"),
         ({"records": 501}, "records must be at most n = 500, got 501"),
     ],
 )

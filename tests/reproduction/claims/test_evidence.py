@@ -132,7 +132,7 @@ def test_swapped_epsilons_contradict(copied):
     guarantees = verdict_of("runs-guarantees", evidence)
     assert guarantees.verdict == "contradicted"
     assert re.search(
-        r"mnist-3-vs-8, fig3a, langevin \(lsi\), epsilon = 5 where its constants give 0\.5",
+        r"mnist-3-vs-8, fig3a, langevin \(lsi\), epsilon = 5, but its constants give 0\.5",
         guarantees.reason,
     )
     assert verdict_of("runs-targets", evidence).verdict == "contradicted"
@@ -147,8 +147,8 @@ def test_swapped_epsilons_of_descent_to_delete_contradict(copied):
 
     guarantees = verdict_of("runs-guarantees", edited(copied, swap))
     assert guarantees.verdict == "contradicted"
-    assert "descent-to-delete (descent-to-delete N.1), epsilon = 0.1 where" in guarantees.reason
-    assert "descent-to-delete (descent-to-delete shifted), epsilon = 0.5 where" in guarantees.reason
+    assert "descent-to-delete (descent-to-delete N.1), epsilon = 0.1, but" in guarantees.reason
+    assert "descent-to-delete (descent-to-delete shifted), epsilon = 0.5, but" in guarantees.reason
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_swapped_epsilons_of_descent_to_delete_contradict(copied):
         ({"mechanism": "langevin", "experiment": "fig4"}, None, "langevin (lsi), upper bound, epsilon = nan"),
         ({"mechanism": "retraining", "variant": "noiseless"}, None, "retraining (none), exact, epsilon = nan"),
         ({"variant": "from zero"}, None, "scikit-learn (none), exact, epsilon = nan"),
-        ({"variant": "from zero"}, 0.5, "scikit-learn (none), epsilon = 0.5 where its constants give 0"),
+        ({"variant": "from zero"}, 0.5, "scikit-learn (none), epsilon = 0.5, but its constants give 0"),
         ({"variant": "warm start"}, 0.0, "scikit-learn (none), none, epsilon = 0"),
     ],
 )
@@ -367,7 +367,7 @@ def test_descent_that_was_not_run_and_retraining_that_is_missing_are_named(copie
     evidence = without_runs(descent, "fig3c", lambda run: run.variant == "noisy" and run.sigma == 0.5)
     assert "Descent-to-Delete with I = 2 in fig3a" in verdict_of("runs-fig-3a-descent-i2", evidence).reason
     reason = verdict_of("runs-fig-3c-close-to-retraining", evidence).reason
-    assert re.search(r"lack the retraining beside mnist-3-vs-8, Langevin \(lsi\).*sigma = 0\.5; run", reason)
+    assert re.search(r"lack the retraining that matches mnist-3-vs-8, Langevin \(lsi\).*sigma = 0\.5; run", reason)
 
 
 def test_runs_of_other_accountants_only_say_nothing_of_the_paper(copied):

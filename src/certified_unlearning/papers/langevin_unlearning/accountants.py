@@ -1,4 +1,4 @@
-"""The steps and noise that each accountant needs for the same guarantee, as the plans have them."""
+"""The steps and noise that each accountant needs for the same guarantee, from the plans of the runs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,9 +30,9 @@ def make(inputs: Inputs) -> pd.DataFrame:
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
-    """Return one row for each quantity and epsilon, one column for each accountant; sigma is rounded up.
+    """Return the table as shown, with a row for each quantity and epsilon, and a column for each accountant.
 
-    A dash means that the row's experiment does not use the accountant.
+    Sigma is rounded up. A dash means that the row's experiment does not use the accountant.
     """
     names = list(dict.fromkeys(rows["accountant"]))
     groups: dict[str, list[list[str]]] = {}
@@ -79,8 +79,8 @@ ACCOUNTANTS = Experiment(
     page="certified_unlearning.papers.langevin_unlearning.accountants:page",
     caption=Caption(
         "The steps and noise of each accountant, for the same guarantee",
-        "The table shows unlearning steps, or noise. The accountant lsi is the paper’s analysis. The accountant "
-        "lsi-tight is this analysis without slack (optimised Hölder exponents, tight conversion), and shifted is "
-        "shifted interpolation, which is exact on quadratic losses.",
+        "Each value is a number of unlearning steps or a noise scale. The accountant lsi is the paper’s analysis. The "
+        "accountant lsi-tight is this analysis without slack (optimised Hölder exponents, tight conversion), and "
+        "shifted is shifted interpolation, which is exact on quadratic losses.",
     ),
 )

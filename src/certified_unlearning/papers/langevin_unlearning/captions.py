@@ -9,18 +9,19 @@ ANEW = ("retraining", "scikit-learn")
 """Mechanisms that retrain and therefore do not depend on epsilon."""
 
 SPREAD = (
-    "Lines are means over trials. Bands are one sample standard deviation of the trials to both sides, cut off at 0 "
-    "and 1: they show the spread of single trials, not of the mean. All trials have the same split and the same "
-    "removed records; noiseless retraining has one value. Dotted and dash-dotted lines are new fits by scikit-learn "
-    "on the remaining records: from zero, which is retraining, and from its old weights, which guarantees nothing. "
-    "If accuracies fall that low, a thin line shows the accuracy of always guessing the most frequent class."
+    "Lines are means over trials. Bands extend one sample standard deviation of the trials above and below the mean, "
+    "and are cut off at 0 and 1. They show the spread of single trials, not of the mean. All trials have the same "
+    "split and the same removed records; noiseless retraining has one value. Black dotted and dash-dotted lines are "
+    "new fits by scikit-learn on the remaining records. The dotted fit starts from zero, which is retraining; the "
+    "dash-dotted fit starts from the old weights, which guarantees nothing. A thin line shows the accuracy of always "
+    "guessing the most frequent class, if any accuracy is about as low."
 )
 
 
 def seconds_of_one(rows: "pd.DataFrame", experiment: str) -> "pd.Series[float]":
-    """Return the seconds that one model's answer took, for each point.
+    """Return the seconds that each point took for one model.
 
-    The trials of a run are simulated together and share the run's seconds; scikit-learn answers once for all trials.
+    The trials of a run are simulated together and share the run's seconds; scikit-learn fits one model for all trials.
     """
     runs = (
         rows[rows["experiment"] == experiment]

@@ -1,4 +1,4 @@
-"""The experiments of the paper: data sets and constants, as the paper states or used them."""
+"""The data sets and constants of the paper's experiments, as the paper states them or its experiments used them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Sm
     """
     paper = PAPER[dataset]
     if paper.classes > 2 and smoothness != "bound":
-        raise ParameterError(f"the paper's softmax regression on {dataset} has no smoothness but bound")
+        raise ParameterError(f"the paper's softmax regression on {dataset} needs smoothness = bound")
     loss = loss_constants(
         classes=paper.classes,
         n=paper.n,

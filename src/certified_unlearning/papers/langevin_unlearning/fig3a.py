@@ -50,7 +50,7 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
 
     Args:
         inputs: The inputs with a sweep `Figure3a`.
-        exact_arithmetic: Whether rounding is ignored, for plans that are not carried out.
+        exact_arithmetic: Whether the plan ignores rounding errors. Use True only for plans that are not carried out.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -92,15 +92,16 @@ FIG3A = Experiment(
     caption=Caption(
         "Test accuracy after one record was removed, against the target ε",
         "Left: Langevin unlearning takes K steps with the smallest noise that meets the target ε by each "
-        "accountant: the paper’s bound (lsi), the same bound without slack (lsi-tight), and ours (shifted), which "
-        "needs the least noise. A broad pale line behind each is retraining with the same noise; if it is hidden, "
-        "the two coincide. Middle: Descent-to-Delete takes I steps from its secret, noiseless state, and adds the "
-        "noise of its own theorem (Theorem 9 of its paper, Theorem N.1 in Langevin unlearning, applied to "
-        "replacement as the latter does). Right: it adds the noise that this one request needs (our bound, "
-        "tightened). On the paper’s binary tasks, the theorem with L = 1/4 + λ asks for more noise than Table 2 "
-        "prints, because the authors’ code used the L of the data. The middle and right panels repeat the tightest "
-        f"Langevin line. A thin black line is noiseless retraining. {SPREAD} Descent-to-Delete learns without noise, "
-        "so its bands show only the published noise; those of Langevin unlearning also show the noise of learning.",
+        "accountant. The accountants are the paper’s bound (lsi), the same bound without slack (lsi-tight), and our "
+        "bound (shifted), which needs the least noise. The broad pale line behind each of these lines is retraining "
+        "with the same noise; if the pale line is hidden, the two lines coincide. Middle: Descent-to-Delete takes I "
+        "steps from its secret, noiseless state, and adds the noise of its own theorem. This is Theorem 9 of its "
+        "paper and Theorem N.1 in Langevin unlearning, which applies it to replacement, as we do. Right: "
+        "Descent-to-Delete adds only the noise that this one request needs (our bound, tightened). On the paper’s "
+        "binary tasks, the theorem with L = 1/4 + λ requires more noise than Table 2 prints, because the authors’ "
+        "code used the L of the data. The middle and right panels repeat the tightest Langevin line. A thin black "
+        f"line is noiseless retraining. {SPREAD} Descent-to-Delete learns without noise, so its bands show only the "
+        "published noise. The bands of Langevin unlearning also show the noise of learning.",
         "Three panels of lines, test accuracy against target ε: Langevin unlearning by each accountant, "
         "Descent-to-Delete by its own theorem, and Descent-to-Delete tightened, each with retraining.",
     ),

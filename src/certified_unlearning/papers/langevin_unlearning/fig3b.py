@@ -1,4 +1,4 @@
-"""Figure 3b: a stream of requests until all records are removed."""
+"""Figure 3b: a number of records removed by a stream of requests."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,10 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan streams of requests; arguments and errors are those of `fig3a.plan`, with a sweep `Figure3b`."""
+    """Plan streams of requests.
+
+    The arguments and errors are those of `fig3a.plan`, but the inputs have a sweep `Figure3b`.
+    """
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
     printed = published_state_plan(accounting.descent_problem(exact), constants, sweep.epsilon, sweep.records)
@@ -57,15 +60,16 @@ FIG3B = Experiment(
     y={"accumulated_steps": "accumulated unlearning steps"},
     caption=Caption(
         "Accumulated unlearning steps, and accuracy, while records are removed request by request",
-        "All panels have the same ε, and each column has one S, the number of records in a request. A column’s "
-        "title names the methods that were run with its S; other methods have no line there. Langevin unlearning "
-        "takes the fewest steps that each accountant’s sequential analysis allows. Descent-to-Delete without secret "
-        "state removes one record per request. It takes the steps of its own theorem (printed: Theorem 28 of its "
-        "paper, Theorem N.2 in Langevin unlearning). Alternatively, with the same noise, it takes the fewest steps "
-        "by an exact calculation against a retrained model that is published and continued at the same times (our "
-        "bound, tightened). Its steps are repeated as thin lines in the other columns. The numbers are the total "
-        "steps. The retrained models of the horizontal lines were trained once, after all removals. The step axis "
-        f"is linear from 0 to 1, and logarithmic above. {SPREAD}",
+        "All panels have the same ε. Each column is for one S, the number of records per request. A column’s title "
+        "names the methods that were run with its S. Langevin unlearning takes the fewest steps that each "
+        "accountant’s sequential analysis allows. Descent-to-Delete without secret state removes one record per "
+        "request. One of its lines (printed) takes the steps of its own theorem, which is Theorem 28 of its paper and "
+        "Theorem N.2 in Langevin unlearning. The other line (tightened) has the same noise and takes the fewest steps "
+        "that our bound allows. The comparator of this bound, which is exact, is a retrained model that is published "
+        "and continued at the same times. The steps of Descent-to-Delete are repeated as thin lines in the other "
+        "columns. The numbers at the ends of the lines are the total steps. The retrained models of the horizontal "
+        "lines were trained once, after all removals. The step axis is linear from 0 to 1, and logarithmic above. "
+        f"{SPREAD}",
         "A column of panels for each S. Above: accumulated steps against removed records, which rise for every "
         "method. Below: test accuracy against removed records.",
     ),

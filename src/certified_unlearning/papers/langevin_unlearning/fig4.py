@@ -1,4 +1,4 @@
-"""Figure 4: groups of several sizes removed at once, for several epsilon. The sizes are also those of Figure 5a."""
+"""Figure 4: groups of several sizes removed at once, for several epsilon. Figure 5a includes the same sizes."""
 
 from collections.abc import Iterable
 
@@ -49,9 +49,9 @@ FIG4 = Experiment(
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
         "The smallest number of unlearning steps K by each accountant, against the target ε",
-        "Each column is for groups of S records that are removed at once, and also shows the test accuracy after "
-        "unlearning. Retraining does not depend on ε, so it is a horizontal line; the broad grey line is retraining "
-        f"with noise. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
+        "Each column is for groups of S records that are removed at once. The lower panels show the test accuracy "
+        "after unlearning. Retraining does not depend on ε, so it is a horizontal line; the broad grey line is "
+        f"retraining with noise. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
         "A column of panels for each S. Above: unlearning steps against target ε, which fall for every accountant. "
         "Below: test accuracy against target ε, nearly constant.",
     ),

@@ -40,8 +40,9 @@ FIG5A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy against the number of records removed at once",
-        "All runs have the same noise scale, and the smallest number of unlearning steps that meets the panel’s "
-        f"target ε by each accountant. Retraining does not depend on ε, so it is the same in all panels. {SPREAD}",
+        "All runs have the same noise scale. They take the smallest number of unlearning steps that meets the panel’s "
+        "target ε by the accountant of their line. Retraining does not depend on ε, so it is the same in all panels. "
+        f"{SPREAD}",
         "Lines of test accuracy against records removed at once, by each accountant, with retraining.",
     ),
 )

@@ -10,10 +10,10 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return the cost of a removal (``fig4``) and the quality after it (``fig3a``), if these experiments were run.
+    """Return sentences on a removal: its cost (``fig4``) and the model's quality (``fig3a``), if these were run.
 
-    Both are at the target epsilon nearest to 1. The cost is that of the largest removed group, as in the report's
-    tables.
+    Both sentences are about the target epsilon nearest to 1. The cost is that of the largest removed group, as in the
+    report's tables.
 
     Raises:
         MissingEvidence: There are no complete rows.
@@ -45,7 +45,7 @@ def newcomers(evidence: Evidence) -> list[str]:
         steps, anew = int(fewest["unlearning_steps"]), int(_retraining(largest)["learning_steps"])
         sentences.append(
             f"Removing {_removed(fewest)} takes {counted(steps, 'step')} of Langevin unlearning at "
-            f"{_epsilon(fewest)}. Learning again without them takes {anew:,}."
+            f"{_epsilon(fewest)}. Learning again without these records takes {anew:,} steps."
         )
     if "fig3a" in run:
         summary = evidence.summary("fig3a")
@@ -53,13 +53,13 @@ def newcomers(evidence: Evidence) -> list[str]:
         sentences.append(
             f"After a removal at {_epsilon(best)} the model is right on {best['accuracy_mean']:.1%} of test records. "
             f"scikit-learn, fitted again without noise, is right on {again['accuracy_mean']:.1%}; always guessing the "
-            f"most frequent class, on {best['majority']:.1%}."
+            f"most frequent class is right on {best['majority']:.1%}."
         )
     return sentences
 
 
 def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
-    """Return the cost of a removal, in steps against retraining and in seconds against scikit-learn."""
+    """Return the cost of a removal: its steps and those of retraining, its seconds and those of scikit-learn."""
     largest = _of_most_records(summary)
     langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
     fewest, most = langevin.iloc[0], langevin.iloc[-1]
@@ -70,14 +70,14 @@ def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
     return (
         f"{preset}: removing {_removed(fewest)} at {_guarantee(fewest)} takes {counted(steps, 'step')} of Langevin "
         f"unlearning by the accountant {fewest['accountant']}{others}; retraining takes {anew:,}"
-        f"{times}. That is {_seconds(seconds[fewest['point']])} against "
-        f"{_seconds(seconds[retraining['point']])} a model, trials side by side; scikit-learn fits one again in "
+        f"{times}. That is {_seconds(seconds[fewest['point']])} against {_seconds(seconds[retraining['point']])} per "
+        "model, with all trials side by side; scikit-learn fits a model again in "
         f"{_seconds(seconds[again['point']])}{_why(seconds[fewest['point']], seconds[again['point']])}."
     )
 
 
 def quality(summary: pd.DataFrame, preset: str) -> str:
-    """Return the accuracy of the certified model with the least noise, and of the majority class and scikit-learn."""
+    """Return the accuracies of the certified model with the least noise, of guessing, and of scikit-learn."""
     best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
     beside = "no better than" if accuracy <= guessed else "beside"
@@ -141,10 +141,10 @@ def _least_noise(summary: pd.DataFrame) -> Row:
 
 
 def _why(unlearning: float, again: float) -> str:
-    """Return the reason if unlearning takes no less time than a new fit, otherwise an empty text."""
+    """Return the reason why unlearning is no faster than a new fit, or an empty text if it is faster."""
     if unlearning < again:
         return ""
-    return " (every step reads all records here; the experiment cost times mechanisms whose steps do not)"
+    return " (every step reads all records here; the experiment named cost measures mechanisms whose steps do not)"
 
 
 def _epsilon(row: Row) -> str:

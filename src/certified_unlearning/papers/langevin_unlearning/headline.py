@@ -32,7 +32,7 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
 def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return the test accuracy after one record was removed (``fig3a``), for every preset.
 
-    Descent-to-Delete is shown by its best run, that with the most iterations. Retraining is shown without noise,
+    Descent-to-Delete is shown by its best run, which has the most iterations. Retraining is shown without noise,
     together with a new fit by scikit-learn.
 
     Args:
@@ -79,12 +79,12 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     return _table(
         "steps",
         "Steps that answer one request, by target epsilon",
-        "The table is for the largest group of records that was removed at once, and also has the steps of learning "
-        "from scratch; bars compare all steps of a group. Steps are whole numbers, so the reached epsilon can be "
-        "below the target; if it differs from the target, it is written under the number, rounded up. Seconds are "
-        "those of one model, on the machine that ran it. Trials are simulated together and share their time "
-        "equally; scikit-learn, which takes none of our steps, is fitted alone. With few records, a new fit takes "
-        "no longer than a removal.",
+        "The table is for the largest group of records that was removed at once. It also has the steps of learning "
+        "from scratch. Bars compare all steps of a preset. Steps are whole numbers, so the reached epsilon can be "
+        "below the target. If the reached epsilon differs from the target, it is written under the number, rounded "
+        "up. Seconds are for one model, on the machine that ran it. Trials are simulated together and share their "
+        "time equally; scikit-learn, which has no such steps, is fitted alone. With few records, a new fit takes no "
+        "longer than a removal.",
         {
             preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
             for preset, rows in records.items()

@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of Langevin unlearning."""
+"""The declaration of the results of Langevin unlearning that are reproduced."""
 
 from certified_unlearning.papers.langevin_unlearning.accountants import ACCOUNTANTS
 from certified_unlearning.papers.langevin_unlearning.bounds.beyond_convexity import BEYOND_CONVEXITY

@@ -78,7 +78,7 @@ class Recuperation(Sweep):
 
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
-    steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
+    steps: PositiveInt = Field(description="the largest number of unlearning steps, a whole number, at least 1")
 
 
 class BeyondConvexity(Sweep):
@@ -93,11 +93,17 @@ class BeyondConvexity(Sweep):
     lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
     radius: Distinct[PositiveFloat] = Field(description="radii of the ball of the projection, distinct numbers above 0")
     sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
-    least_sigma: PositiveFloat = Field(description="the least noise scale after learning without end, above 0")
-    most_sigma: PositiveFloat = Field(description="the largest of them, above least_sigma")
-    learning_steps: PositiveInt = Field(description="T before the unlearning steps, a whole number, at least 1")
-    most_learning_steps: PositiveInt = Field(description="the most learning steps, a whole number, at least 1")
-    most_unlearning_steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
+    least_sigma: PositiveFloat = Field(description="the least noise scale for infinite T, above 0")
+    most_sigma: PositiveFloat = Field(description="the largest noise scale for infinite T, above least_sigma")
+    learning_steps: PositiveInt = Field(
+        description="the learning steps T before unlearning, a whole number, at least 1"
+    )
+    most_learning_steps: PositiveInt = Field(
+        description="the largest number of learning steps, a whole number, at least 1"
+    )
+    most_unlearning_steps: PositiveInt = Field(
+        description="the largest number of unlearning steps, a whole number, at least 1"
+    )
 
     def check(self) -> str | None:
         """Return the error of values that do not fit together, or None."""

@@ -78,9 +78,7 @@ def table2(inputs: Inputs) -> pd.DataFrame:
 def table3(inputs: Inputs) -> pd.DataFrame:
     """Return the smallest sigma of Langevin unlearning for the sweep's ``K``.
 
-    The rows are by rule for ``L``, accountant and epsilon.
-
-    The errors are those of `table2`.
+    There is one row for each rule for ``L``, accountant and epsilon. The errors are those of `table2`.
     """
     return _noise(inputs, "langevin")
 
@@ -143,8 +141,9 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "The rule bound holds whatever is removed. The rule spectral-with-margin has a margin for the number of "
-        "removed records in its row. The rule spectral is no guarantee, because removals may raise the spectrum.",
+        "The rule bound is valid whatever records are removed. The rule spectral-with-margin has a margin for the "
+        "number of removed records in its row. The rule spectral is no guarantee, because removals may raise the "
+        "spectrum.",
     ),
 )
 TABLE2 = Experiment(

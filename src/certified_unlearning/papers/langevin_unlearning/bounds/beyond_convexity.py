@@ -43,13 +43,13 @@ ROWS = pa.schema(
 
 The parts are ``learning`` (along T), ``unlearning`` (along K) and ``limit`` (along sigma).
 
-``learning_steps`` is empty for learning without end, and ``radius`` is empty if a bound does not depend on it. Epsilon
-is given by its decimal logarithm, because no double can represent the limits.
+``learning_steps`` is empty for infinitely many learning steps, and ``radius`` is empty if a bound does not depend on
+it. The table has the decimal logarithm of epsilon, because no double can represent the limits.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return epsilon by case 3 of the theorems, by their other two cases, by composition and by Proposition E.1.
+    """Return epsilon by all three cases of the theorems, by composition and by Proposition E.1.
 
     Raises:
         AssumptionError: The step is too long.
@@ -162,16 +162,17 @@ BEYOND_CONVEXITY = Experiment(
         "Bounds for one removed record beyond strong convexity, at MNIST’s constants",
         "The lines show ε by Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. The "
         "strongly convex case has m = λ, as everywhere else. The figure does not depend on any data set, and nothing "
-        "is simulated. The convex and the smooth case are for the logistic loss without its regulariser: the former "
-        "uses that this loss is convex, the latter only uses M and L. In both cases, every step is projected onto a "
-        "ball of radius R. Left: ε before unlearning, against learning steps T. After so few steps, the bounds do not "
-        "depend on R. Middle: ε after K unlearning steps from a model learned for T steps, against retraining for T + "
-        "K steps, by our extension of the theorems to finite T. Right: ε before unlearning, in the limit of "
-        "infinitely many learning steps, against σ. Left of each steep line, nothing is promised (at σ = 0.03 and R = "
-        "1, the limit is beyond 10⁵⁰⁰⁰). Proposition E.1 bounds the Gibbs distributions that small steps approach, "
-        "and is no guarantee for a run. Composition only counts T Gaussian mechanisms.",
+        "is simulated. The convex and the smooth case are about the logistic loss without its regulariser. The "
+        "convex case uses the convexity of this loss, whereas the smooth case uses only M and L. In both cases, every "
+        "step is projected onto a ball of radius R. Left: ε before unlearning, against learning steps T. At the T of "
+        "this panel, the bounds do not depend on R. Middle: ε after K unlearning steps of a model that was learned "
+        "for T steps, compared with retraining for T + K steps. The middle panel uses our extension of the theorems "
+        "to finite T. Right: ε before unlearning, in the limit of infinitely many learning steps, against σ. To the "
+        "left of each steep line, nothing is promised: at σ = 0.03 and R = 1, the limit of ε is above 10⁵⁰⁰⁰. "
+        "Proposition E.1 bounds the divergence of the Gibbs distributions that small steps approach. It is no "
+        "guarantee for a run. The line “composition” is the bound for T Gaussian mechanisms.",
         "Three panels of ε on a logarithmic axis. Against T, the convex and smooth cases rise above composition, "
-        "and the strongly convex one levels off. Against K, only the strongly convex one falls. Against σ, they "
-        "fall steeply at a σ that grows with R.",
+        "and the strongly convex case levels off. Against K, only the strongly convex case falls. Against σ, the "
+        "convex and smooth cases fall steeply at a σ that grows with R.",
     ),
 )

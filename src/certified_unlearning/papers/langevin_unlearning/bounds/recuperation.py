@@ -41,10 +41,11 @@ RECUPERATION = Experiment(
     draw="certified_unlearning.papers.langevin_unlearning.figures.recuperation:draw",
     caption=Caption(
         "Privacy recuperation: ε against unlearning steps, by every accountant",
-        "All lines have the same noise, and the same number of records is removed at once. All are upper bounds "
-        "against retraining. The line “exact on quadratics” is the true value for quadratic losses that differ as "
-        "much as allowed, so no accountant can be below it without further assumptions. The ε axis ends at 0.008 or "
-        "above; lines with smaller values leave the panel at the bottom. Nothing is simulated.",
-        "Falling lines of ε against unlearning steps; the paper’s bound falls most slowly, ours meets the exact value.",
+        "All lines have the same noise, and the same number of records is removed at once. All lines are upper "
+        "bounds against retraining. The line “exact on quadratics” is the true value for quadratic losses that differ "
+        "as much as allowed, so no accountant can be below it without further assumptions. The ε axis starts at 0.008 "
+        "or above; lines with smaller values leave the panel at the bottom. Nothing is simulated.",
+        "Falling lines of ε against unlearning steps; the paper’s bound falls most slowly, and our bound meets the "
+        "exact value.",
     ),
 )

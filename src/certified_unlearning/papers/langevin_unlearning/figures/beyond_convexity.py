@@ -17,7 +17,7 @@ _NAMES = {
     "Proposition E.1": "Proposition E.1 (no guarantee)",
 }
 _EPSILONS = (1e-6, 1e4)
-"""The range of the epsilon axis for the limits. Above it, nothing is promised, and the lines continue."""
+"""The range of the epsilon axis for the limits. The lines continue above this range, where nothing is promised."""
 
 
 _NAMED_AT = 1e3

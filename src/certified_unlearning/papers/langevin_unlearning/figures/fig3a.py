@@ -13,7 +13,7 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3a`` (see `reproduction.summaries.summarise`).
 
     Langevin unlearning is drawn above retraining with the same noise. Each form of Descent-to-Delete has its own panel,
-    with the mean of the tightest Langevin accountant.
+    which repeats the mean line of the tightest Langevin accountant.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)

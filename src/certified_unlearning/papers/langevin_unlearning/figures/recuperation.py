@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.figures.wording import number
 
 _EXACT = "exact on quadratics"
 _LEAST_EPSILON = 0.01
-"""The end of the epsilon axis: smaller values can hardly be distinguished from 0, and 0 has no place on the axis."""
+"""The smallest shown epsilon: smaller values can hardly be distinguished from 0, and a logarithmic axis has no 0."""
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:

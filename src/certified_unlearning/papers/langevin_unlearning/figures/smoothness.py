@@ -10,10 +10,10 @@ from certified_unlearning.reproduction.figures.wording import fixed, number
 
 
 def draw(streams: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw streams of requests (see `smoothness.ROWS`): a column for each rule, a row for each number of records.
+    """Draw streams of requests (see `smoothness.ROWS`), with a column for each rule and a row for each request size.
 
     Descent-to-Delete, which removes one record per request, is in every panel. The axes of steps are linear, as in the
-    paper: a difference of a quarter would hardly show on a logarithmic axis.
+    paper: a difference of 25 % would hardly be visible on a logarithmic axis.
     """
     with shared.theme(style):
         streams = streams.rename(columns={"line": "label"})

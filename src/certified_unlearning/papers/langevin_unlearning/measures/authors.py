@@ -6,8 +6,8 @@ their mean and population standard deviation times ``sqrt(n / (n - 1))``.
 
 The authors' README assigns files to figures: ``baseline/<unlearning steps>`` to Fig. 3a, ``paint_utility_epsilon/<S>``
 to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Two kinds of files are left out: those directly in ``baseline`` and
-``paint_utility_s``, which are from older runs, and those for epsilon = 0.1, which is not in Fig. 4. For Fig. 5a, the
-rows have only epsilon = 1, as our runs do.
+``paint_utility_s``, which are from older runs, and those for epsilon = 0.1, which is not in Fig. 4. For Fig. 5a, all
+rows have epsilon = 1, like our runs.
 """
 
 import json
@@ -30,7 +30,7 @@ Curve = Literal[
 _SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
 """The columns that distinguish the points of a curve, each with its symbol."""
 _ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
-"""The accountants of the paper; retraining has none if all accountants need the same noise."""
+"""The accountants of the paper. Retraining has ``none`` if all accountants need the same noise."""
 
 
 @measure
@@ -44,16 +44,16 @@ def gaps_to_authors(
 ) -> list[Quantity]:
     """Return our mean accuracies minus the authors' at the points of a curve, the largest difference first.
 
-    The unit is the largest explained difference: half the width of the difference's confidence interval, which covers
-    the noise of both sides' trials, plus `ONE_POINT`. A value beyond 1 is therefore a difference of more than one
-    percentage point that noise does not explain. If the true means are within one percentage point of each other, a
-    claim has a value beyond 1 with probability at most `intervals.FALSE_ALARMS`.
+    The unit is the largest difference that counts as explained: half the width of the difference's confidence interval,
+    plus `ONE_POINT`. The interval covers the noise of both sides' trials. A value beyond 1 is therefore a difference of
+    more than one percentage point that noise does not explain. If the true means are within one percentage point of
+    each other, a claim has a value beyond 1 with probability at most `intervals.FALSE_ALARMS`.
 
     Args:
         evidence: The available results.
         dataset: The data set of the trials.
         experiment: The experiment of the figure.
-        mechanism: The mechanism; for retraining, this is retraining with noise.
+        mechanism: The mechanism; ``retraining`` means retraining with noise.
         steps: The number ``I`` of unlearning steps of Descent-to-Delete.
     """
     source = results_on(evidence, dataset)
@@ -96,7 +96,7 @@ def _of_curve(curve: Curve, epsilon: float) -> Row:
 
 @cache
 def _stored_trials() -> tuple[Row, ...]:
-    """Return the rows of the authors' trials, with the names that our summaries have."""
+    """Return the rows of the authors' trials, with the column names of our summaries."""
     path = files("certified_unlearning.papers.langevin_unlearning") / "authors_mnist.json"
     return tuple(json.loads(path.read_text(encoding="utf-8"))["rows"])
 

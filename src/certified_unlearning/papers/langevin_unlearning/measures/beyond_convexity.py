@@ -2,7 +2,7 @@
 
 The theorems are evaluated at the constants of MNIST: n, M, delta and Table 1's L with the step size 1/L, for the
 logistic loss without its regulariser. The gradient of this loss is at most M = 1 everywhere, and its curvature is at
-most 1/4, which is below that L. `convex` says whether the bound uses the convexity of the loss, or only L and M. One
+most 1/4, which is below this L. `convex` says whether the bound uses the convexity of the loss, or only L and M. One
 record is removed.
 """
 
@@ -29,7 +29,7 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import changes, last_over_first, sweep
 
 _ORDER = 2.0
-"""Bounds that are linear in the order have the same quotients at every order."""
+"""The Rényi order of quotients; bounds that are linear in the order have the same quotients at every order."""
 
 
 def _mnist(evidence: Sequence[Evidence]) -> Problem:
@@ -45,7 +45,7 @@ def _log_bound(problem: Problem, *, sigma: float, radius: float, convex: bool, l
 
 @sweep("sigma = {sigma:g}, R = {radius:g}")
 def log10_epsilon_without_end(evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float) -> float:
-    """Return the decimal logarithm of epsilon before unlearning, after learning to stationarity (Theorem 3.3)."""
+    """Return the decimal logarithm of epsilon before unlearning, for infinitely many learning steps (Theorem 3.3)."""
     problem = _mnist(evidence)
     log_epsilon = general.initial_log_epsilon(
         problem,
@@ -63,7 +63,7 @@ def log10_epsilon_without_end(evidence: Sequence[Evidence], *, convex: bool, sig
 def general_over_composition(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return Theorem 3.3 after T steps from a point, divided by the composition of T Gaussian mechanisms."""
+    """Return Theorem 3.3's bound after T steps from a point, divided by the bound of T Gaussian mechanisms."""
     problem = _mnist(evidence)
     composed = float(composition(problem, sigma=sigma, steps=steps).log_divergence(np.array([_ORDER]))[0])
     bound = _log_bound(problem, sigma=sigma, radius=radius, convex=convex, learning_steps=steps)
@@ -74,7 +74,7 @@ def general_over_composition(
 def general_over_its_limit(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, steps: int
 ) -> float:
-    """Return Theorem 3.3 after T steps from a point, divided by its limit."""
+    """Return Theorem 3.3's bound after T steps from a point, divided by the limit of the bound."""
     problem = _mnist(evidence)
     bound, limit = (
         _log_bound(problem, sigma=sigma, radius=radius, convex=convex, learning_steps=count)
@@ -101,7 +101,7 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return epsilon after the last listed number K of unlearning steps, divided by epsilon after the first."""
+    """Return epsilon after the last listed number K of unlearning steps, divided by epsilon after the first K."""
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value
@@ -113,8 +113,8 @@ def changes_of_general_recuperation(
 ) -> float:
     """Return how much the sum of Theorem 3.2's rates changes between each K and the next.
 
-    The steps start from the stationary distribution. The divergence of order ``alpha`` falls by the exponential of this
-    sum divided by ``alpha``.
+    The steps start from the stationary distribution. They divide the divergence of order ``alpha`` by ``exp(sum /
+    alpha)``.
     """
     problem = _mnist(evidence)
     log_constant = general.log_stationary_constant(problem, sigma=sigma, radius=radius, convex=convex)
@@ -173,7 +173,7 @@ _QUADRATIC_SIGMA = 0.1
 
 @sweep("alpha = {alpha:g}, T = {learning_steps}, K = {steps}")
 def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps: int) -> float:
-    """Return the exact divergence on quadratic losses divided by Section 3.3's bound with exact parts.
+    """Return the exact divergence on quadratic losses divided by Section 3.3's bound, with exact terms in the bound.
 
     Gradients of the two data sets differ by ``2 M / n``. The start is a Gaussian with the stationary variance, so all
     distributions have this variance. The mean of the start is about 1 away from both minimisers.
@@ -233,6 +233,6 @@ def gibbs_over_proposition_e_1(*, loss_range: float, n: int, alpha: float) -> fl
 
 @sweep("eta = {step_size:g}")
 def stationary_over_proposition_e_1(*, loss_range: float, alpha: float, step_size: float) -> float:
-    """Return the exact divergence between limits of noisy gradient descent, divided by Proposition E.1."""
+    """Return the exact divergence of stationary distributions of noisy descent, divided by Proposition E.1."""
     exact = exact_stationary_divergence(alpha=alpha, loss_range=loss_range, step_size=step_size)
     return exact / gibbs_divergence(loss_range=loss_range, n=1)

@@ -74,7 +74,7 @@ def epsilon_over_target(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def accuracy_off_grid(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the largest distance of accuracy times the number of test records from a whole number, by data set."""
+    """Return the largest distance of ``accuracy * n_test`` from a whole number, for each data set."""
     quantities = []
     for each in some(evidence):
         counts = each.records["accuracy"] * each.data["n_test"]
@@ -103,7 +103,7 @@ def _deviation(row: Row, steps: list[int], name: str) -> Quantity:
         return Quantity(math.inf, f"{name}, epsilon = {row['epsilon']:.7g}: {error}")
     size = abs(row["epsilon"] - recomputed) / (recomputed or 1)
     if size > ROUNDING:
-        name += f", epsilon = {row['epsilon']:.7g} where its constants give {recomputed:.7g}"
+        name += f", epsilon = {row['epsilon']:.7g}, but its constants give {recomputed:.7g}"
     return Quantity(size, name)
 
 

@@ -1,4 +1,4 @@
-"""Measures by accounting: the results of the papers' formulas under the constants that the paper states or used.
+"""Measures by accounting: results of the papers' formulas, with the constants of the paper's experiments.
 
 These measures need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its
 records.
@@ -39,7 +39,7 @@ def table_1_constant(
 def secret_state_sigma(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, steps: int, epsilon: float
 ) -> float:
-    """Return Descent-to-Delete's noise with internal state (Theorem N.1), one value for each epsilon."""
+    """Return the noise of Descent-to-Delete with internal state (Theorem N.1), one value for each epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, smoothness))
     return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=1 / problem.n, steps=steps)
 
@@ -53,7 +53,7 @@ def secret_state_excess(
     epsilon: float,
     requests: Literal["one", "a stream without end"],
 ) -> float:
-    """Return Theorem N.1's noise divided by the noise that is enough, for each number of steps and epsilon."""
+    """Return Theorem N.1's noise divided by the smallest sufficient noise, for each number of steps and epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, "bound"))
     delta = 1 / problem.n
     enough = descent_shifted.secret_state_sigma(
@@ -92,7 +92,7 @@ def least_steps(
     epsilon: float,
     grid: int = 1,
 ) -> float:
-    """Return the smallest K among 1, 1 + grid, ..."""
+    """Return the smallest number K of unlearning steps among 1, 1 + grid, 1 + 2 grid, ... that meets epsilon."""
     problem = paper_problem(evidence, dataset, smoothness)
     return 1 + grid * math.ceil((_least_steps(problem, records, sigma, epsilon) - 1) / grid)
 
@@ -134,7 +134,7 @@ def changes_of_initial_epsilon(
 def initial_renyi_at_the_order_after_unlearning(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float, epsilon: float
 ) -> Quantity:
-    """Return the Rényi divergence before unlearning, at the order of the best epsilon after the smallest K."""
+    """Return the Rényi divergence before unlearning, at the order that is best after the smallest K."""
     problem = paper_problem(evidence, dataset, "bound")
     steps = _least_steps(problem, records, sigma, epsilon)
     curve = accounting.unlearning_curve(problem, Schedule(sigma, records, (steps,)))

@@ -78,7 +78,7 @@ def recorded_steps(
         if value not in steps:
             raise MissingEvidence(
                 f"the records of {experiment} on {dataset} lack {sweep} = {value:g}; "
-                f"{source.remedy} with it in the sweep"
+                f"{source.remedy} with this value in the sweep"
             )
     return [Quantity(steps[value], f"{sweep} = {value:g}") for value in values]
 
@@ -103,7 +103,7 @@ def changes_of_recorded_steps(
 def final_accuracies(
     evidence: Sequence[Evidence], *, dataset: Dataset, experiment: Experiment, features: Features | None = None
 ) -> list[Quantity]:
-    """Return the mean accuracies after the last request, for Langevin unlearning and printed Descent-to-Delete."""
+    """Return the mean accuracies after the last request, for Langevin unlearning and Descent-to-Delete as printed."""
     source = of_features(results_on(evidence, dataset), features)
     rows = [row for row in _last_requests(source, experiment) if row["accountant"] in PRINTED]
     rows = [row for row in rows if row["mechanism"] != "retraining"]
@@ -126,7 +126,9 @@ def gaps_to_retraining(
         for row in _langevin(each, experiment):
             name = f"{each.dataset}, {row['point']}"
             if (row["sigma"], row["records_removed"]) not in retrained:
-                raise MissingEvidence(f"the records of {experiment} lack the retraining beside {name}; {each.remedy}")
+                raise MissingEvidence(
+                    f"the records of {experiment} lack the retraining that matches {name}; {each.remedy}"
+                )
             pairs.append((name, row, retrained[row["sigma"], row["records_removed"]]))
     return _gaps(pairs)
 
@@ -135,7 +137,7 @@ def gaps_to_retraining(
 def gaps_between_group_sizes(
     evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return accuracy after removing S records minus that after removing the smallest S, on one or all data sets."""
+    """Return accuracy after removing S records minus accuracy at the smallest S, on one or all data sets."""
     pairs = []
     for each in _sources(evidence, dataset):
         for name, rows in _lines(_langevin(each, experiment), "records_removed"):
@@ -160,7 +162,7 @@ def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Datase
 def gains_over_descent(
     evidence: Sequence[Evidence], *, steps: int, least_epsilon: float, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return the difference of the accuracies of `gaps_to_descent` without a unit, from ``least_epsilon`` on."""
+    """Return the accuracy differences of `gaps_to_descent` without a unit, for epsilons from ``least_epsilon`` on."""
     pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
     _some_of(pairs, f"epsilon from {least_epsilon:g} on in fig3a")
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
@@ -247,5 +249,5 @@ def _named(prefix: str, quantities: Sequence[Quantity]) -> list[Quantity]:
 
 def _some_of(found: list[Any], what: str) -> list[Any]:
     if not found:
-        raise MissingEvidence(f"the records hold nothing to compare: {what} are needed; run a preset that has them")
+        raise MissingEvidence(f"the records contain nothing to compare; run a preset that has {what}")
     return found

@@ -31,7 +31,7 @@ def stream_steps(
 def stream_total(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records_per_request: int
 ) -> float:
-    """Return the accumulated steps of Fig. 3b."""
+    """Return the accumulated steps of Langevin unlearning in Fig. 3b."""
     return sum(_stream(paper_problem(evidence, dataset, smoothness), records_per_request))
 
 

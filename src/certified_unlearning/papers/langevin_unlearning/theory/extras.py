@@ -14,7 +14,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def saved_steps(problem: Problem, *, alpha: float, sigma: float, records: int, start_divergence: float) -> float:
-    """Return how many fewer steps unlearning takes than retraining to the same Rényi divergence of order ``alpha``.
+    """Return how many steps unlearning saves against retraining, for the same Rényi divergence of order ``alpha``.
 
     The number is that of Appendix E: ``(alpha / (m eta)) log(d_alpha(nu_0, nu_D') / eps0(alpha))``. The bounds of
     retraining and unlearning decay at the same rate. Retraining begins with the start's divergence from the stationary

@@ -1,4 +1,4 @@
-"""Langevin unlearning's bounds for convex and non-convex losses, by log-Sobolev constants that follow each step.
+"""Langevin unlearning's bounds for convex and non-convex losses, from log-Sobolev constants after each step.
 
 Source: Theorems 3.2 and 3.3 of Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), cases 1 and 2, and Corollary
 3.4. The notation and the assumptions are those of `lsi`. Every step must project onto the ball of radius ``R`` around
@@ -7,7 +7,7 @@ they reach ``exp(2e7)``.
 
 The noise of a step is split into two halves, of variance ``h = eta sigma^2`` each. Let ``g = (1 + eta L)^2``, or ``g =
 1`` for convex losses and ``eta <= 2/L``. From a ``C_0``-LSI start, the distribution after ``t`` steps is ``C_t``-LSI,
-and the one half-way through the next step is ``C_{t,1}``-LSI:
+and the distribution half-way through the next step is ``C_{t,1}``-LSI:
 
     ``C_{t,1} = min(g C_t + h, Cbar)``, ``C_{t+1} = min(C_{t,1} + h, Ctilde)``,
 
@@ -78,8 +78,8 @@ def curve(
         total = int(schedule.learning_steps) + sum(schedule.steps)
         if total > MOST_FINITE_STEPS:
             raise ParameterError(
-                f"learning_steps and steps must add up to at most {MOST_FINITE_STEPS}, or learning_steps be infinite, "
-                f"got {total} in all"
+                f"learning_steps and steps must add up to at most {MOST_FINITE_STEPS}, or learning_steps must be "
+                f"infinite; got {total} in all"
             )
         starts = np.cumsum((int(schedule.learning_steps), *schedule.steps))[:-1]
         with np.errstate(divide="ignore"):
@@ -107,9 +107,9 @@ def initial_curve(
     convex: bool,
     start_constant: float = 0.0,
 ) -> RenyiCurve:
-    """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
+    """Return bounds on the Rényi divergence between models learned on data that differ in ``records`` records.
 
-    The bound is Theorem 3.3, convex and non-convex, for a group of ``records``:
+    The bound is the convex or non-convex case of Theorem 3.3, for a group of ``records`` records:
 
     ``eps0(alpha) = (alpha eta s^2 / (2 sigma^2)) sum_{t < T} prod_{t' = t}^{T - 1} (1 + h / C_{t',1})^-1``,
 
@@ -129,7 +129,7 @@ def initial_log_epsilon(
     radius: float,
     convex: bool,
 ) -> float:
-    """Return the logarithm of epsilon before unlearning, from `initial_curve`; epsilon may exceed every double.
+    """Return the logarithm of epsilon before unlearning, from `initial_curve`; epsilon may be too large for a double.
 
     If the bound is ``A alpha``, the smallest epsilon that Proposition M.2 gives at any order is ``A + 2 sqrt(A log(1 /
     delta))``. Arguments and errors are those of `curve`, for a start at a point.
@@ -194,7 +194,7 @@ class _ProjectedDescent:
             )
         if not self.convex and self.problem.strong_convexity > 0:
             raise AssumptionError(
-                "losses that are not convex have strong_convexity = 0, got strong_convexity = "
+                "non-convex losses must have strong_convexity = 0, got strong_convexity = "
                 f"{self.problem.strong_convexity}"
             )
 

@@ -20,15 +20,15 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
     """Return the bound of Section 3.3 if both learning and retraining stop after ``T`` steps.
 
     The bound is ``(a - 1/2) / (a - 1) (eps_T(2 a) + (2 a - 1/2) / (2 a - 1) (eps_T(4 a) + d(4 a)))``, from two
-    applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. Each factor is applied to every
-    term that it multiplies in at least one of the two directions of the divergence. Therefore, the bound is two-sided
-    if ``eps_T`` and ``d`` are.
+    applications of the weak triangle inequality of Proposition I.2 with ``p = q = 2``. The two directions of the
+    divergence put the factors on different terms. Here, a factor is on a term if either direction puts it there.
+    Therefore, the bound is two-sided if ``eps_T`` and ``d`` are two-sided.
 
     Args:
-        remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary one, whatever
-            the data are.
-        unlearned: ``d``, the divergence between the unlearned model of a learner that had converged and the stationary
-            distribution on the data without the removed records (Theorem 3.2).
+        remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary distribution,
+            on any data set.
+        unlearned: ``d``, the divergence of Theorem 3.2, between a model that was unlearned after learning had converged
+            and the stationary distribution on the data without the removed records.
     """
 
     def log_divergence(alpha: Array) -> Array:
@@ -90,7 +90,7 @@ _SQUARINGS = 14
 
 
 def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
-    """Return the larger divergence of two Gibbs distributions on the line, by quadrature.
+    """Return the divergence of two Gibbs distributions on the line, in its larger direction, by quadrature.
 
     Of the records, ``n - 1`` have the loss ``(F / 2) sin(x - 1)``, and one has ``(F / 2) sin(x)`` or ``-(F / 2)
     sin(x)``. The regulariser is ``x^2 / 2``.
@@ -108,7 +108,7 @@ def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
 
 
 def exact_stationary_divergence(*, alpha: float, loss_range: float, step_size: float) -> float:
-    """Return the larger divergence of the stationary distributions of noisy gradient steps.
+    """Return the divergence of the stationary distributions of noisy gradient steps, in its larger direction.
 
     The losses are those of `exact_gibbs_divergence` with ``n = 1``. ``sigma`` is 1. Each stationary distribution is
     computed as the distribution after ``2^14`` steps.
@@ -135,7 +135,7 @@ def _log_stationary(amplitude: float, step_size: float) -> npt.NDArray[np.float6
 
 
 def _two_sided(alpha: float, log_first: npt.NDArray[np.float64], log_second: npt.NDArray[np.float64]) -> float:
-    """Return the larger divergence of two distributions on one grid, given by log densities up to a constant."""
+    """Return the larger of both divergences of distributions on one grid, from log densities up to a constant."""
     first, second = (logs - np.logaddexp.reduce(logs) for logs in (log_first, log_second))
     return max(
         float(np.logaddexp.reduce(alpha * p + (1 - alpha) * q)) / (alpha - 1)
