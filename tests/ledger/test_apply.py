@@ -214,7 +214,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changes", "parameters", "sentence"),
     [
-        ({"identifier": None}, {}, "identifier is missing: without a column that says whose a record is, nobody can"),
+        ({"identifier": None}, {}, "identifier is missing: without a column that says whose record each row is, nobody"),
         ({"split": {"test": 0.2}}, {}, "split must be left out: a model directory holds training records only"),
         ({"label": "sick"}, {}, "people.csv has no column 'sick'"),
         ({"path": "nowhere.csv"}, {}, "cannot read nowhere.csv: No such file or directory"),

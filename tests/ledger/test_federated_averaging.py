@@ -362,7 +362,7 @@ def forge_clients(path: Path) -> None:
         (lambda path: ModelDirectory(path).secret(2).unlink(), "cannot read .*secret-2"),
         (forge_sum, "sums of step 8 are off by"),
         (forge_noise, "models after step 4 are off by"),
-        (forge_clients, "has other clients than those that remain"),
+        (forge_clients, "has clients other than those that remain"),
         (lambda path: forge(path, sigma=np.array(0.5)), "learned with sigma = 0.5 in 10 steps"),
         (forge_weights, "published weights are off by"),
     ],
@@ -403,8 +403,8 @@ def test_the_last_client_is_kept_before_anything_is_done(five: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("identifier = '{}'", "has other clients than those that remain"),
-        ("row = 450", "speaks of row 450, but there are 450 rows"),
+        ("identifier = '{}'", "has clients other than those that remain"),
+        ("row = 450", "names row 450, but there are 450 rows"),
     ],
 )
 def test_a_ledger_that_gives_a_row_to_another_client_is_noticed_by_apply(

@@ -578,4 +578,4 @@ def test_columns_that_tell_nothing_are_said_to_be_the_trouble(tmp_path: Path) ->
     data = csv(tmp_path, income=np.random.default_rng(1).uniform(0, 60_000, 450))
     make_regression(tmp_path / "model", data, sigma=1e-3)
     (advice,) = warnings_about(quality_left(tmp_path / "model"), tmp_path / "model")[1:]
-    assert "these columns hardly tell the label" in advice
+    assert "these columns hardly predict the label" in advice

@@ -183,7 +183,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
         r"person \w{32}: removal requested, and no records were in the data 2.* \(event 2\), received", said
     )
     (shown,) = make_receipt(model, "x901").events.values()
-    with pytest.raises(ReceiptError, match="the answer to somebody else than it names"):
+    with pytest.raises(ReceiptError, match="the answer to a person other than the one it names"):
         check(dataclasses.replace(receipt, events={"absent": shown}))
     (asked,) = make_receipt(model, "p3").events.values()
     with pytest.raises(ReceiptError, match="shows some of the events"):
@@ -193,7 +193,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
 def test_a_log_that_denies_records_which_are_there_is_not_verified(model: Path) -> None:
     with Ledger.opened(ModelDirectory(model).ledger) as ledger, ledger.transaction():
         ledger.append_requests("absent", {"p3": {}})
-    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, and they are there"):
+    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, but this person has records"):
         verify(model)
 
 

@@ -22,7 +22,8 @@ implementations. `state` computes the ledger's state from its events.
 
 `initialisation`, `requests`, `application`, `adding`, `log` and `verification` carry out the commands. `prediction`
 uses the model. `quality` tells the operator how good the model is, and writes nothing about it to a file. A version of
-the model counts once an event names it. Until then, the previous version is current, and its files stay.
+the model becomes the current one when an event names it. Until then, the previous version is current, and its files
+stay.
 """
 
 from typing import TYPE_CHECKING, Any

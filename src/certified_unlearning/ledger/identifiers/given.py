@@ -1,4 +1,4 @@
-"""Identifiers that options and files name, as the table's rules write them. The module has no heavy imports."""
+"""Identifiers from options and files, in the form of the table's rules. The module has no heavy imports."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What a file of identifiers holds; attributes as in `Given`."""
+    """The content of a file of identifiers; attributes as in `Given`."""
 
     identifiers: list[str]
     likely_header: str | None
@@ -109,7 +109,7 @@ def _read(path: Path, column: str) -> _Lines:
     if column in first:
         place = first.index(column)
     elif not first:
-        raise DataError(f"{path} is empty: a list that names nobody has the header {column!r} alone")
+        raise DataError(f"{path} is empty: a list that names nobody has only the header {column!r}")
     elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
         csv_file.require_commas(path)
         raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")
