@@ -375,7 +375,7 @@ def test_commands(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     columns = ("--data", original.data, "--label", "ill", "--id", "person")
     chosen = ("--shards", 3, "--slices", 2, "--budget", 1, "--budget", 4, "--steps", 3, "--step-size", 5)
     printed = unlearn("init", path, *columns, "--mechanism", "certified-ensemble", *chosen, "--bound", 0.2).stdout
-    assert "3 shards of 2 slices: the first one is trained again after about 10 requests" in printed
+    assert "3 shards of 2 slices: the first shard is trained again after about 10 requests" in printed
     unlearn("request", path, "--id", "p3", "--id", "p4")
     assert "certified: every answer of version 2 is one of" in unlearn("apply", path).stdout
     assert "weights: secret" in unlearn("status", path, "--no-quality").stdout

@@ -489,5 +489,5 @@ def test_noise_that_is_loud_for_few_clients_is_warned_of(original: Original, tmp
     asked = (*asked, "--class", "no", "--class", "yes")
     said = unlearn("init", tmp_path / "loud", *asked, "--recompute", 0.5).output
     assert "with 12 clients the noise in a score has a standard deviation of about" in said
-    assert "a --recompute nearer to 1 has less noise" in said
+    assert "a --recompute nearer to 1 needs less noise" in said
     assert "the noise in a score" not in unlearn("init", tmp_path / "quiet", *asked).output

@@ -378,7 +378,7 @@ def test_a_page_says_what_stays_why_and_how_long_and_the_operator_is_asked_for_t
     assert "keeps a pseudonym of the identifier p1, the number of records, and the dates" in kept
     assert "documents the removal, and ensures that no record with this identifier is added again" in kept
     assert "the same data under another identifier would not be recognised" in kept.lower()
-    assert how_long.startswith("These entries stay as long as the model's folder does")
+    assert how_long.startswith("These entries are kept as long as the model's folder is")
     assert "legal basis" not in " ".join(each for _, sentences in report.sections for each in sentences)
     assert any("how long you keep the folder, and on what legal basis" in each for each in report.operator)
 

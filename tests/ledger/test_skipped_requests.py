@@ -95,7 +95,7 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
         ("Person\np3\np4\n", r"line 1: 'Person' .* looks like a header; if it is one, write 'person', as"),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),
-        ("", r"ids.csv is empty: a list that names nobody has the header 'person' alone"),
+        ("", r"ids.csv is empty: a list that names nobody has only the header 'person'"),
         ("p3\nx900,\n", r"ids.csv, row 1 \(line 2\) has 2 columns, but the header has 1"),
     ],
 )
@@ -193,7 +193,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
 def test_a_log_that_denies_records_which_are_there_is_not_verified(model: Path) -> None:
     with Ledger.opened(ModelDirectory(model).ledger) as ledger, ledger.transaction():
         ledger.append_requests("absent", {"p3": {}})
-    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, but this person has records"):
+    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, but this person has"):
         verify(model)
 
 

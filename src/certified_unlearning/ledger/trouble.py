@@ -32,7 +32,7 @@ _LEAST = 20
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:
     """Return sentences on what is wrong with the current version, and on what helps.
 
-    The sentences come from some of the remaining training records.
+    The sentences are based on some of the remaining training records.
 
     Args:
         path: The model directory.

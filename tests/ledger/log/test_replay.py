@@ -344,7 +344,7 @@ def test_a_backup_whose_parts_do_not_belong_together_is_refused(model: Path, log
     restore(model, backup)
     ModelDirectory(model).weights(1).write_bytes(b"others")
     before = events_of(model)
-    with pytest.raises(LedgerError, match=r"neither those of now nor those of the backup's last event, 2 "):
+    with pytest.raises(LedgerError, match=r"belong neither to the last event nor to the backup's last event, 2 "):
         replay(model, log)
     assert events_of(model) == before
 
@@ -387,7 +387,7 @@ def test_a_log_that_replaces_the_known_one_may_not_lack_its_events(model: Path, 
     restore(model, backup)
     events = events_of(model)
     with pytest.raises(
-        DataError, match=r"old and the log that .*model had, .*log.jsonl, have different events \(it has"
+        DataError, match=r"old and the earlier log of .*model, .*log.jsonl, have different events \(the earlier log has"
     ):
         replay(model, tmp_path / "old", log=tmp_path / "old")
     assert events_of(model) == events

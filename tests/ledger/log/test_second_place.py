@@ -165,7 +165,7 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
     requests.request(model, ["p3"])
     restore(model, backup)
     before, content = rows_of(model), log.read_bytes()
-    sentence = r"is behind its log .*log.jsonl by 1 event, .*: `unlearn replay .*model --from .*log.jsonl` brings it to"
+    sentence = r"is behind its log .*log.jsonl by 1 event, .*: `unlearn replay .*model --from .*log.jsonl` brings it up"
     for record in (
         lambda: requests.request(model, ["p4"]),
         lambda: apply(model),

@@ -297,7 +297,7 @@ def test_the_commands_write_and_check_a_receipt(
 
 
 def test_a_receipt_is_not_written_into_the_model_directory(removed: Path, unlearn: Unlearn) -> None:
-    with pytest.raises(ParameterError, match="is in the model directory"):
+    with pytest.raises(ParameterError, match="lies in the model directory"):
         unlearn("receipt", removed, "--id", "p3", "-o", removed / "receipt.json")
     assert not (removed / "receipt.json").exists()
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 
 SCRATCH = ".track"
-"""Directory for files before they are in the registry. The system's temporary directory would keep them after a kill.
-"""
+"""Directory for files before they are in the registry. After a kill, the system's directory would keep them."""
 
 
 @dataclass(frozen=True)

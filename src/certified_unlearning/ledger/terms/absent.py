@@ -53,7 +53,7 @@ def _may_name(identifier: str) -> bool:
 
 
 def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
-    """Raise `ParameterError` if an identifier resembles or contains one of somebody who is or was in the data."""
+    """Raise `ParameterError` if an identifier resembles or contains that of a person who is or was in the data."""
     for identifier, others in ledger.owners.alike(unknown).items():
         raise ParameterError(
             f"identifier {identifier!r} is not in the training data, but may be "
