@@ -45,7 +45,7 @@ from certified_unlearning.vocabulary import ClassesFrom
 
 @dataclass(frozen=True)
 class Contents:
-    """What `init` read from the table and what it plans, which the operator sees before learning begins.
+    """The data that `init` read and its plan, which the operator sees before learning begins.
 
     The counts depend on the records, so they are printed and never stored.
 

@@ -1,4 +1,4 @@
-"""What a mechanism must provide to a ledger: learning, planning and carrying out removals, certificates."""
+"""The interface of a mechanism to a ledger: learn, plan and carry out removals, make certificates."""
 
 import secrets
 from abc import ABC, abstractmethod

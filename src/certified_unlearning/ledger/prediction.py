@@ -94,7 +94,7 @@ class LoadedModel:
 
     Attributes:
         version: The version of the model.
-        table: How a table becomes rows, as `init` recorded.
+        table: The recorded rules by which a table becomes rows.
         classes: The names of the classes; empty if numbers are predicted.
         weights: Weights, shape ``(1, features)`` or ``(classes, features)``, with the intercept last if there is one.
     """

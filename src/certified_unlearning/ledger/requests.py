@@ -54,7 +54,7 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded about removal requests.
+    """Result of recording removal requests.
 
     Attributes:
         people: The number of people whose removal was requested.
@@ -63,7 +63,7 @@ class Recorded:
         head: The head of the log, with which anybody can later prove that the request was recorded.
         requested: The number of rows of each of these people, by their identifiers.
         skipped: The people who were skipped, each with the answer that the log has.
-        repeated: Identifiers that were named more than once, and count once.
+        repeated: Identifiers that were named more than once; each counts as one.
     """
 
     people: int

@@ -186,7 +186,7 @@ class Ledger:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """If the block raises, undo what it wrote; the surrounding transaction goes on."""
+        """If the block raises, undo what it wrote; the surrounding transaction continues."""
         self._connection.execute("SAVEPOINT attempt")
         try:
             yield

@@ -181,7 +181,7 @@ def test_without_the_key_nobody_is_looked_up_and_one_sentence_says_what_still_wo
     said = str(caught.value)
     assert "\n" not in said
     assert f"cannot read {key_of(tmp_path)}: No such file or directory; if the key is elsewhere, name its file" in said
-    assert "without it nobody can be looked up, so `request`" in said
+    assert "without the key nobody can be looked up, so `request`" in said
     assert "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` still work" in said
     assert requests.status(apart) == before
 

@@ -1,7 +1,7 @@
 """The command `export`: copy the current version to another place, and record where, so that it can be replaced later.
 
 A registry, a cache or a device that serves predictions keeps the old model after a removal. Only its operator can
-replace the model there. The ledger says which copies must be replaced.
+replace the model there. The ledger has a list of the copies that must be replaced.
 """
 
 import hmac

@@ -21,7 +21,7 @@ class Given(NamedTuple):
     """Identifiers that somebody gave.
 
     Attributes:
-        people: Each identifier once, in the order in which they were given.
+        people: The different identifiers, in the order in which they were given.
         repeated: The identifiers that were given more than once.
         likely_header: The first line of a file without the expected header, if this line may be the name of another
             column.
@@ -72,7 +72,7 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
     """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody.
 
     Args:
-        given: What was given.
+        given: The given identifiers.
         file: The file.
         advice: The end of the message about people who were given twice.
     """

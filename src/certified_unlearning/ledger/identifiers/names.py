@@ -44,7 +44,7 @@ class Names(ABC):
     hides_people: ClassVar[bool]
     """Whether people have pseudonyms. Each event then has a salt, and each person a digest of the spelling."""
     kept: ClassVar[str]
-    """What the ledger keeps of a person's identifier, in words."""
+    """The words for what the ledger keeps of a person's identifier."""
     without_key: ClassVar[str]
     """The part of an error message that says what cannot be done if the key cannot be read."""
 

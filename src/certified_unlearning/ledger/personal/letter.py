@@ -67,7 +67,7 @@ class Letter:
         answering: The version that carried the request out; None if there is none yet.
         head: The head of the log.
         unfinished: Whether files of earlier versions may be left.
-        kept: What the log keeps of the person, in words: the identifier, or a pseudonym of it.
+        kept: The words for what the log keeps of the person: the identifier, or a pseudonym of it.
         is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
         made_with: The numbers of the versions that were made with the records.
         lost_answers: The versions that were made without the records, and that a restore lost.
@@ -286,7 +286,7 @@ class Letter:
         return "The software does not remove traces on the storage device or in its snapshots."
 
     def _lost_answers(self, now: str) -> tuple[str, ...]:
-        """Return sentences that say that a removal was carried out before the folder was restored from a backup."""
+        """Return sentences on a removal that was carried out before the folder was restored from a backup."""
         if not self.lost_answers or self.state.restored is None:
             return ()
         first = self.lost_answers[0]
@@ -297,7 +297,7 @@ class Letter:
         )
 
     def _became(self) -> tuple[str, ...]:
-        """Return sentences that say that a restore lost the records, and which versions still know them."""
+        """Return sentences on a restore that lost the records, and on the versions that were made with the records."""
         restored = "" if self.state.restored is None else f"By {_date(self.state.restored.time)} "
         versions: tuple[str, ...] = ()
         if self.made_with:
@@ -319,7 +319,7 @@ class Letter:
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
-        """Return sentences that say which version the result is about, and under which conditions it holds."""
+        """Return sentences on the version that the result is about, and on the conditions under which it holds."""
         unknown: tuple[str, ...] = ()
         if self._depends_on_reasons:
             weaker = (

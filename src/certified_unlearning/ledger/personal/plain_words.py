@@ -72,7 +72,7 @@ REACTIONS = {
     "and do not depend on published models": f"{_NO_RESTORES} No new record was created because of that. {_EVEN_ONE}",
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
-"""Assumptions that requests depend on nothing. `Certificate.with_reactions` says what holds otherwise.
+"""Assumptions that requests depend on nothing. `Certificate.with_reactions` states what holds otherwise.
 
 These assumptions come first among the conditions."""
 

@@ -1,6 +1,6 @@
 """A page for one person: what was asked and done, what is and is not guaranteed, and how to check it.
 
-The page is for that person and for lawyers. What the operator must do is printed below the page, never on it.
+The page is for that person and for lawyers. The operator's tasks are printed below the page, never on it.
 
 The module has no heavy imports: it reads the ledger and the current certificate, but neither data nor weights.
 """

@@ -134,7 +134,7 @@ def make_receipt(
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
     """Return the events of a person's request: its hold, recording, plan and application, as far as these exist.
 
-    For somebody who had no records in the data, there is one event, which says so.
+    For somebody who had no records in the data, there is one event, which records this.
     """
     held, request = ledger.hold_of(name), ledger.request_of(name)
     if held is None and request is None:

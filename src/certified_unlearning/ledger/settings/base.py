@@ -30,8 +30,8 @@ class Words(NamedTuple):
 class Settings(BaseModel, ABC):
     """Settings of a mechanism at `init`: each field is an option of the command line, and its description is the help.
 
-    The types of the fields decide how the command line reads values. The plan checks the values, because it knows which
-    of them fit together.
+    The types of the fields decide how the command line reads values. The plan checks the values, because only some of
+    them fit together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -42,7 +42,7 @@ class RefitSettings(TargetSettings):
     )
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
-        """Return ``C``: the given value, else 1."""
+        """Return ``C``: the given value, or else 1."""
         return 1.0 if self.C is None else self.C
 
     def check_regression(self, mechanism: str) -> None:

@@ -99,7 +99,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def digests(self, asked: Sequence[Asked]) -> list[str]:
-        """Return keyed digests (HMAC-SHA-256). All rows and labels are read once for all digests.
+        """Return keyed digests (HMAC-SHA-256). All digests are computed in one reading of the rows and labels.
 
         Raises:
             DataError: A file cannot be read, or is damaged.
