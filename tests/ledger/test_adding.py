@@ -314,7 +314,7 @@ def test_somebody_who_is_in_the_model_is_not_added_again(model: Path, new: Path,
     for file, sentence in (
         (
             new,
-            r"identifier 'p300' \(and 19 more\) are in the model already \('p300' since version 2\): `add` takes",
+            r"identifier 'p300' \(and 19 more\) are in the model already \('p300' since version 2\): `add` accepts",
         ),
         (
             tmp_path / "one.csv",

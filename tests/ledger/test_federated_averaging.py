@@ -454,7 +454,7 @@ def test_what_means_nothing_is_refused(
 
 def test_clients_cannot_be_added_and_no_audit_with_single_records_is_made(model: Path, tmp_path: Path) -> None:
     write_new(tmp_path / "new.csv")
-    with pytest.raises(ParameterError, match="nothing can be added to a model by federated-averaging: sums of what"):
+    with pytest.raises(ParameterError, match="nothing can be added to a model by federated-averaging: sums of clients"):
         add(model, tmp_path / "new.csv")
     with pytest.raises(AssumptionError, match="by federated-averaging and cannot be audited: its clients leave with"):
         audit_directory(model)
