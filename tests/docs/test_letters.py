@@ -107,7 +107,7 @@ class Program:
 
     def page(self, model: str, identifier: int) -> str:
         printed = self(f"show {model} --id {identifier}")
-        return printed[: printed.index("For the operator of the model, and no part of the page")]
+        return printed[: printed.index("For the operator of the model (not part of the page)")]
 
 
 @pytest.fixture(scope="module")

@@ -171,7 +171,7 @@ def test_init_refuses_a_directory_that_is_not_empty_and_takes_one_that_is(origin
     (tmp_path / "model").mkdir()
     make_model(tmp_path / "model", original.data)
     for path in (tmp_path / "model", original.data):
-        with pytest.raises(ParameterError, match="exists already and is not an empty directory; a new model needs one"):
+        with pytest.raises(ParameterError, match="exists already and is not an empty directory; a new model needs"):
             make_model(path, original.data)
 
 
@@ -214,7 +214,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changes", "parameters", "sentence"),
     [
-        ({"identifier": None}, {}, "identifier is missing: without a column that says whose a record is, nobody can"),
+        ({"identifier": None}, {}, "identifier is missing: without a column that says whose record each row is"),
         ({"split": {"test": 0.2}}, {}, "split must be left out: a model directory holds training records only"),
         ({"label": "sick"}, {}, "people.csv has no column 'sick'"),
         ({"path": "nowhere.csv"}, {}, "cannot read nowhere.csv: No such file or directory"),

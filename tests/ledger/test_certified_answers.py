@@ -263,13 +263,13 @@ def test_another_state_than_follows_from_the_records_is_found(model: Path, tmp_p
     present = state["present"].copy()
     present[3] ^= True
     forge(model, present=present)
-    with pytest.raises(LedgerError, match="has other records than those that remain"):
+    with pytest.raises(LedgerError, match="has records other than those that remain"):
         verify(model)
 
 
 def test_other_counts_than_those_of_the_records_are_found(model: Path) -> None:
     forge(model, header={"left": [44, *[45] * 9]})
-    with pytest.raises(LedgerError, match="counts other records"):
+    with pytest.raises(LedgerError, match="has wrong counts of the records"):
         verify(model)
 
 
@@ -297,7 +297,7 @@ def test_other_budgets_than_requests_left_are_found(model: Path) -> None:
     pending = shards_of(model).standing.pending
     place = next(place for place, count in enumerate(pending) if count)
     forge(model, header={"pending": [*pending[:place], 2 * pending[place], *pending[place + 1 :]]})
-    with pytest.raises(LedgerError, match="has other budgets left than its requests leave"):
+    with pytest.raises(LedgerError, match="has budgets that do not follow from its requests"):
         verify(model)
 
 
@@ -319,11 +319,11 @@ def test_a_batch_that_does_not_say_where_its_records_lay_is_found(model: Path) -
         first._replace(batch=replace(first.batch, places=())),
         second._replace(batch=replace(second.batch, places=[*first.batch.places, *second.batch.places])),
     ]
-    with pytest.raises(DataError, match="version 2 does not say of all its records where they lay"):
+    with pytest.raises(DataError, match="version 2 does not state the slices of all its records"):
         method._standing(moved)
     (place, _), *_ = first.batch.places
     many = replace(first.batch, places=[(place, 450)], records=450)
-    with pytest.raises(DataError, match=r"versions of .* say of records where none lay: "):
+    with pytest.raises(DataError, match=r"versions of .* state impossible slices: "):
         method._standing([first._replace(batch=many)])
 
 
@@ -375,7 +375,7 @@ def test_commands(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     columns = ("--data", original.data, "--label", "ill", "--id", "person")
     chosen = ("--shards", 3, "--slices", 2, "--budget", 1, "--budget", 4, "--steps", 3, "--step-size", 5)
     printed = unlearn("init", path, *columns, "--mechanism", "certified-ensemble", *chosen, "--bound", 0.2).stdout
-    assert "3 shards of 2 slices: the first one is trained again after about 10 requests" in printed
+    assert "3 shards of 2 slices: the first shard is trained again after about 10 requests" in printed
     unlearn("request", path, "--id", "p3", "--id", "p4")
     assert "certified: every answer of version 2 is one of" in unlearn("apply", path).stdout
     assert "weights: secret" in unlearn("status", path, "--no-quality").stdout

@@ -362,7 +362,7 @@ def forge_clients(path: Path) -> None:
         (lambda path: ModelDirectory(path).secret(2).unlink(), "cannot read .*secret-2"),
         (forge_sum, "sums of step 8 are off by"),
         (forge_noise, "models after step 4 are off by"),
-        (forge_clients, "has other clients than those that remain"),
+        (forge_clients, "has clients other than those that remain"),
         (lambda path: forge(path, sigma=np.array(0.5)), "learned with sigma = 0.5 in 10 steps"),
         (forge_weights, "published weights are off by"),
     ],
@@ -403,8 +403,8 @@ def test_the_last_client_is_kept_before_anything_is_done(five: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("identifier = '{}'", "has other clients than those that remain"),
-        ("row = 450", "speaks of row 450, but there are 450 rows"),
+        ("identifier = '{}'", "has clients other than those that remain"),
+        ("row = 450", "names row 450, but there are 450 rows"),
     ],
 )
 def test_a_ledger_that_gives_a_row_to_another_client_is_noticed_by_apply(
@@ -454,7 +454,7 @@ def test_what_means_nothing_is_refused(
 
 def test_clients_cannot_be_added_and_no_audit_with_single_records_is_made(model: Path, tmp_path: Path) -> None:
     write_new(tmp_path / "new.csv")
-    with pytest.raises(ParameterError, match="nothing can be added to a model by federated-averaging: sums of what"):
+    with pytest.raises(ParameterError, match="nothing can be added to a model by federated-averaging: sums of clients"):
         add(model, tmp_path / "new.csv")
     with pytest.raises(AssumptionError, match="by federated-averaging and cannot be audited: its clients leave with"):
         audit_directory(model)
@@ -489,5 +489,5 @@ def test_noise_that_is_loud_for_few_clients_is_warned_of(original: Original, tmp
     asked = (*asked, "--class", "no", "--class", "yes")
     said = unlearn("init", tmp_path / "loud", *asked, "--recompute", 0.5).output
     assert "with 12 clients the noise in a score has a standard deviation of about" in said
-    assert "a --recompute nearer to 1 has less noise" in said
+    assert "a --recompute nearer to 1 needs less noise" in said
     assert "the noise in a score" not in unlearn("init", tmp_path / "quiet", *asked).output

@@ -56,7 +56,7 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
     result = unlearn("verify", tmp_path / "empty", model, "--head", "0" * 64)
     assert result.exit_code == 1
     assert "empty is no model directory" in result.stderr
-    assert "ledger.sqlite was tampered with: the head 000" in result.stderr
+    assert "ledger.sqlite was tampered with: no event in it has the head 000" in result.stderr
 
 
 def test_a_command_on_a_certificate_names_the_one_that_reads_it(model: Path, unlearn: Unlearn) -> None:

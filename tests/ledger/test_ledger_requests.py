@@ -71,7 +71,7 @@ def test_a_file_names_people_in_one_column_or_in_the_column_of_the_data(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "ids.csv is empty: a list that names nobody has the header 'person' alone"),
+        (b"", "ids.csv is empty: a list that names nobody has only the header 'person'"),
         (b"person\n", "ids.csv holds no identifiers"),
         (b"p3,moved\np4,asked\n", "ids.csv has several columns and none of them is called 'person'"),
         (b"person,person\np3,p4\n", "ids.csv has two columns 'person'; rename one"),

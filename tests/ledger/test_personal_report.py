@@ -332,7 +332,7 @@ def test_status_says_that_a_certificate_is_missing(model: Path, unlearn: Unlearn
     _removed(model, "p1")
     (model / "certificate-2.json").unlink()
     first, second, *_ = unlearn("status", model, "--no-quality").stdout.splitlines()
-    assert first.startswith("note: what is guaranteed cannot be read: cannot read")
+    assert first.startswith("note: the guarantee cannot be read: cannot read")
     assert second.startswith(f"{model}: learned from")
 
 
@@ -376,9 +376,9 @@ def test_a_page_says_what_stays_why_and_how_long_and_the_operator_is_asked_for_t
     report = report_on(removed, "p1")
     kept, how_long = _section(report, "What stays")
     assert "keeps a pseudonym of the identifier p1, the number of records, and the dates" in kept
-    assert "documents the removal, and prevents that a record with this identifier is added again" in kept
+    assert "documents the removal, and ensures that no record with this identifier is added again" in kept
     assert "the same data under another identifier would not be recognised" in kept.lower()
-    assert how_long.startswith("These entries stay as long as the model's folder does")
+    assert how_long.startswith("These entries are kept as long as the model's folder is")
     assert "legal basis" not in " ".join(each for _, sentences in report.sections for each in sentences)
     assert any("how long you keep the folder, and on what legal basis" in each for each in report.operator)
 
@@ -468,7 +468,7 @@ def test_the_counts_of_assumptions_agree_and_each_is_a_sentence_of_the_page(remo
     every, conditions, gaps = map(int, counted.groups())
     assert every == len(certified.unchecked) == conditions + gaps
     assert f"{every} assumptions not checked)" in text
-    assert ('It leaves open some points, under "What the result does not cover".' in text) == (gaps > 0)
+    assert ('The points that it leaves open are under "What the result does not cover".' in text) == (gaps > 0)
     left_open = [each for each in certified.unchecked if each.statement in LEFT_OUT]
     assert len(left_open) == gaps
     not_covered = _section(report, "What the result does not cover")

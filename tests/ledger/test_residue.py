@@ -53,7 +53,7 @@ def test_without_zeroing_the_search_finds_the_features_and_apply_publishes_nothi
 ) -> None:
     requests.request(model, REMOVED)
     monkeypatch.setattr("certified_unlearning.ledger.training.dense.DenseCopy._zero", lambda *args: None)
-    with pytest.raises(UnlearningError, match="does not keep what is written to it; nothing was published"):
+    with pytest.raises(UnlearningError, match="does not contain what was written to it; nothing was published"):
         apply(model)
     assert found(model, traces(original, REMOVED)) == {"features.float32"}
     assert len(requests.status(model).state.versions) == 1

@@ -95,7 +95,7 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
         ("Person\np3\np4\n", r"line 1: 'Person' .* looks like a header; if it is one, write 'person', as"),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),
-        ("", r"ids.csv is empty: a list that names nobody has the header 'person' alone"),
+        ("", r"ids.csv is empty: a list that names nobody has only the header 'person'"),
         ("p3\nx900,\n", r"ids.csv, row 1 \(line 2\) has 2 columns, but the header has 1"),
     ],
 )
@@ -168,7 +168,7 @@ def test_nobody_who_asked_comes_in_with_add(original: Original, tmp_path: Path) 
 
 def test_show_names_the_answer(model: Path) -> None:
     requests.request(model, ["x900"], skip_unknown=True)
-    with pytest.raises(ParameterError, match=r"'x900' is not in the training data: event 2 of the log, 2.*, says th"):
+    with pytest.raises(ParameterError, match=r"'x900' is not in the training data: event 2 of the log, 2.*, records"):
         report_on(model, "x900")
 
 
@@ -183,7 +183,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
         r"person \w{32}: removal requested, and no records were in the data 2.* \(event 2\), received", said
     )
     (shown,) = make_receipt(model, "x901").events.values()
-    with pytest.raises(ReceiptError, match="the answer to somebody else than it names"):
+    with pytest.raises(ReceiptError, match="the answer to a person other than the one it names"):
         check(dataclasses.replace(receipt, events={"absent": shown}))
     (asked,) = make_receipt(model, "p3").events.values()
     with pytest.raises(ReceiptError, match="shows some of the events"):
@@ -193,7 +193,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
 def test_a_log_that_denies_records_which_are_there_is_not_verified(model: Path) -> None:
     with Ledger.opened(ModelDirectory(model).ledger) as ledger, ledger.transaction():
         ledger.append_requests("absent", {"p3": {}})
-    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, and they are there"):
+    with pytest.raises(LedgerError, match="event 2 says that somebody had no records in the data, but this person has"):
         verify(model)
 
 

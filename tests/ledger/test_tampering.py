@@ -173,7 +173,7 @@ def test_events_dropped_from_the_end_are_found_with_a_head(used: Path) -> None:
     verify(used, chained)
     sql(used, "DELETE FROM events WHERE sequence = (SELECT max(sequence) FROM events)")
     verify(used)
-    with pytest.raises(UnlearningError, match=r"is behind: the head .* is of 7 events, and there are 6"):
+    with pytest.raises(UnlearningError, match=r"is behind: the head .* is of 7 events, and the log has 6"):
         verify(used, head)
     with pytest.raises(UnlearningError, match="events were dropped from its end or all were made again"):
         verify(used, chained)
@@ -266,7 +266,7 @@ def test_a_changed_source_file_is_said_and_the_copy_counts(
     before = data.read_bytes()
     try:
         data.write_bytes(before + b"0,0,0,no,p1\n")
-        said = f"{data} has changed since `unlearn init`; what counts is the copy made then, in {model}"
+        said = f"{data} has changed since `unlearn init`; the model uses the copy made then, in {model}"
         assert requests.status(model).source == verify(model).source == said
         requests.request(model, ["p3"])
         assert apply(model).source == said

@@ -404,7 +404,7 @@ def test_status_and_verify_as_json(model: Path, unlearn: Unlearn) -> None:
     wrong = unlearn("verify", model, "--json", "--head", "0" * 64)
     assert wrong.exit_code == 1
     assert json.loads(wrong.stdout)["verified"] is False
-    assert "of no event in it" in json.loads(wrong.stdout)["error"]
+    assert "no event in it has the head" in json.loads(wrong.stdout)["error"]
     with pytest.raises(ParameterError, match="--json is for one certificate, receipt or model directory"):
         unlearn("verify", model, model / "certificate-1.json", "--json")
     certificate = json.loads(unlearn("verify", model / "certificate-2.json", "--json").stdout)

@@ -21,8 +21,9 @@ that was restored from a backup. `method` defines what a mechanism must provide 
 implementations. `state` computes the ledger's state from its events.
 
 `initialisation`, `requests`, `application`, `adding`, `log` and `verification` carry out the commands. `prediction`
-uses the model. `quality` tells the operator how good the model is, and writes nothing about it to a file. A version of
-the model counts once an event names it. Until then, the previous version is current, and its files stay.
+uses the model. `quality` measures how good the model is, for the operator only, and does not write the result to a
+file. A version of the model becomes the current one when an event names it. Until then, the previous version is
+current, and its files stay.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
 """The command `apply`: pending requests become one batch, and one new version of the model without their records.
 
 If `apply` crashes, the next `apply` finishes the work. Until the event `applied` is in the ledger, the old version is
-current, and the whole batch is carried out again from the old weights. The noise is new, or the same if exactness
-requires it. After that event, only files remain to be deleted.
+current, and the next `apply` carries out the whole batch again from the old weights. It draws new noise, unless
+exactness requires the same noise. After that event, the only work left is to delete files.
 """
 
 import functools
@@ -44,7 +44,7 @@ from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data, spoilt_certificate
 
-BY_APPLY = "what was begun is finished by the next `unlearn apply`"
+BY_APPLY = "the next `unlearn apply` finishes what was begun"
 """A sentence that says how interrupted work of `apply` or `add` is finished."""
 
 
@@ -58,9 +58,9 @@ class Applied:
         deleted: Files that an interrupted command had left behind.
         head: The head of the log.
         source: A note about the file that the data came from; None if it is unchanged.
-        interruption: A note about an interrupted command that left nothing behind; None if there was none.
+        interruption: A note about an interrupted `add` that had added nothing; None if there was none.
         certificate: A note about a certificate that is missing or was changed; None if there is none. Such a
-            certificate delays no removal: nobody has to wait because an old certificate is lost.
+            certificate does not delay a removal.
         unchecked: A note about what was not checked because the key of identifiers cannot be read; None if everything
             was checked.
     """
@@ -137,7 +137,10 @@ def answer(
     device: torch.device,
     plan: Callable[[State], Batch],
 ) -> Version:
-    """Carry out the planned batch, or plan one: zero rows, add rows, remove, publish, delete the previous version.
+    """Carry out the planned batch; if there is none, plan one first.
+
+    The steps are: zero the removed rows, append the added rows, update the model, publish the new version, and delete
+    the previous one.
 
     Args:
         directory: The model directory.
@@ -162,7 +165,7 @@ def answer(
     waiting = None if batch.addition is None else Waiting(batch.version, state.rows)
     changed = copy.changed(batch.version, rows, waiting)
     if not changed.holds(rows, waiting, batch.training_digest, key):
-        raise LedgerError(f"{changed.place} does not keep what is written to it; nothing was published")
+        raise LedgerError(f"{changed.place} does not contain what was written to it; nothing was published")
     outcome = method.remove(weights.ravel(), secret, answered, batch, rows, taken, device)
     answers = [*answered, Answered(batch, outcome.reading)]
     certified = method.certificate(answers, batch.training_digest, len(state.lost))
@@ -227,7 +230,7 @@ def _rows(ledger: Ledger, after: int, up_to: int) -> list[int]:
 
 
 def delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:
-    """Delete files that belong neither to the current version nor to a planned one, above all old weights and keys."""
+    """Delete files that belong neither to the current version nor to a planned one, such as old weights and keys."""
     leftovers = directory.leftovers(state)
     for path in leftovers:
         destroy(path)

@@ -64,7 +64,7 @@ class ModelDirectory:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the training copy is sparse. Then each version has a file for it, as for its weights."""
+        """Whether the training copy is sparse. Each version then has its own file of rows."""
         return not self.features.parent.exists()
 
     def sparse_rows(self, version: int) -> Path:
@@ -99,9 +99,9 @@ class ModelDirectory:
     def digest_key(self, version: int) -> Path:
         """Return the path of the key of a version's digests, whether or not the file exists.
 
-        The digest has a key because somebody who has all other records could guess a removed one. A digest without a
-        key, of the data before the removal, would show whether the guess is right. Once the key is destroyed, nobody
-        can check a guess.
+        Somebody who has all other records could guess a removed record. If the digest of the data before the removal
+        had no key, it would show whether the guess is right. So the digest has a key, and once this key is destroyed,
+        nobody can check a guess.
         """
         return self.path / f"digest-key-{version}"
 
@@ -157,7 +157,7 @@ class ModelDirectory:
         return None
 
     def lost_addition(self, state: State, leftovers: Sequence[Path]) -> str | None:
-        """Return a note about an `add` that was interrupted before its records counted; None if there was none."""
+        """Return a note about an `add` that was interrupted before it recorded its plan; None if there was none."""
         version = state.next_version
         if {*self._added(version)} & set(leftovers):
             return "an `add` was interrupted before it recorded anything, so nothing was added: run it again"
@@ -219,7 +219,7 @@ def shell_command(name: str, path: Path) -> str:
 
 
 def _flock(descriptor: int, shared: bool) -> bool:
-    """Try to take the lock, and return whether it was taken; wait a moment, because `status` holds it only briefly."""
+    """Try to take the lock for a moment, because `status` holds it only briefly; return whether it was taken."""
     import fcntl  # Windows has no such module; the other commands still work there.
 
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -291,7 +291,7 @@ def _recorded(path: Path, sha256: str, what: str) -> bytes:
 
 @contextmanager
 def finished_by_the_next(path: Path, how: str) -> Iterator[None]:
-    """If a file operation fails in the block, raise its error together with a note on how the work goes on.
+    """If a file operation fails in the block, raise its error together with a note on how the work continues.
 
     Args:
         path: The model directory.

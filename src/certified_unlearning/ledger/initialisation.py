@@ -1,4 +1,4 @@
-"""The command `init`: it makes a model directory from a table. The directory appears whole or not at all."""
+"""The command `init`: make a model directory from a table. The directory appears whole or not at all."""
 
 import contextlib
 import shutil
@@ -45,7 +45,7 @@ from certified_unlearning.vocabulary import ClassesFrom
 
 @dataclass(frozen=True)
 class Contents:
-    """What `init` read from the table and what it plans, which the operator sees before learning begins.
+    """The data that `init` read and its plan, which the operator sees before learning begins.
 
     The counts depend on the records, so they are printed and never stored.
 
@@ -53,7 +53,7 @@ class Contents:
         table: The declaration, resolved.
         drowning: The column that dominates a row's norm; None if no column does.
         left_out: The columns of the table that are not used.
-        numbers: The number of numbers that the features of one record become.
+        numbers: The number of numbers that represent the features of one record.
         classes: The number of records of each class; empty if numbers are predicted.
         classes_from: Whether the classes were declared, or taken from the records; None if numbers are predicted.
         targets: Counts of the numbers to predict; None for classes.
@@ -62,7 +62,7 @@ class Contents:
         records: The number of records, which is the number of rows of the table.
         people: The number of different identifiers.
         spellings: Groups of identifiers that look like spellings of one identifier.
-        absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
+        absent: Identifiers that stand for a missing identifier, such as NULL, and occur in one row each.
         wordless: The number of rows without words, for each column of text.
         plan: The plan of the mechanism.
         words: The plan in words.
@@ -101,7 +101,7 @@ def initialise(
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
     Args:
-        path: The model directory. It must not exist yet, or be empty and neither the working directory nor a mount
+        path: The model directory. It must not exist yet, or must be empty and neither the working directory nor a mount
             point.
         table: The declaration of the table: the path of the records, and how they become rows, labels and identifiers.
             All records are training records, so the declaration must have no split.
@@ -125,8 +125,8 @@ def initialise(
     second_place = None if log is None else checked_place(log, path)
     if second_place is not None and second_place.exists():
         raise ParameterError(
-            f"--log is {log}, which exists already: a new model's log is a new file (what an interrupted `init` left "
-            "there can be deleted)"
+            f"--log is {log}, which exists already: a new model's log is a new file (a file that an interrupted `init` "
+            "left there can be deleted)"
         )
     # What the mechanism does not support at all is refused first, because no other option would help.
     usual = settings_of(mechanism, {})
@@ -140,7 +140,7 @@ def initialise(
     settings.check(mechanism, device)
     if table.identifier is None:
         raise ParameterError(
-            "identifier is missing: without a column that says whose a record is, nobody can request a removal"
+            "identifier is missing: without a column that says whose record each row is, nobody can request a removal"
         )
     if table.split is not None:
         raise ParameterError("split must be left out: a model directory holds training records only")
@@ -256,7 +256,7 @@ class _Copied(NamedTuple):
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
         targets: Counts of the numbers to predict; None for classes.
         spellings: Groups of identifiers that look like spellings of one identifier.
-        absent: Identifiers that mean a missing identifier, and the number of rows of each.
+        absent: Identifiers that stand for a missing identifier, and the number of rows of each.
         wordless: Number of rows without words, for each column of text.
     """
 
@@ -331,7 +331,7 @@ def _require_varied(table: Table, targets: TargetCounts) -> None:
     if targets.most <= low or targets.least >= high:
         raise DataError(
             f"{table.path}: every {table.label} lies outside its range, {with_commas(low)} to {with_commas(high)}, "
-            f"and counts as the same end of it; declare a range that targets lie in"
+            f"and is replaced by the same end of the range; declare a range that contains targets"
         )
 
 
@@ -394,14 +394,14 @@ def _require_vacant(path: Path) -> None:
         # The finished directory is renamed over an empty one, which ceases to exist.
         if path.samefile(Path.cwd()):
             raise ParameterError(
-                f"{path} is the working directory, which `init` would replace; run it from another one, such as "
-                f"{path.parent}"
+                f"{path} is the working directory, which `init` would replace; run it from another directory, "
+                f"such as {path.parent}"
             )
         if path.is_mount():
             raise ParameterError(f"{path} is a mount point, which `init` cannot replace; name a directory inside it")
         return
     if path.exists() or path.is_symlink():
-        raise ParameterError(f"{path} exists already and is not an empty directory; a new model needs one of its own")
+        raise ParameterError(f"{path} exists already and is not an empty directory; a new model needs its own")
 
 
 def _empty(directory: ModelDirectory) -> None:

@@ -102,7 +102,7 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         ),
         LedgerMechanism(
             "certified-ensemble",
-            "networks that answer a label, that of the ensemble trained without the removed records, or none",
+            "networks that answer with the label of the ensemble trained without the removed records, or with no label",
             EnsembleSettings,
             _certified_answers,
             frozenset({"shards", "slices", "budgets", "hidden", "bound"}),
@@ -113,8 +113,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
         LedgerMechanism(
             "federated-averaging",
-            "clients, each with all rows of an identifier, send how they would move; epsilon is 0 as above, and a "
-            "request reads its client's rows only, unless it takes rounds again",
+            "clients, each with all rows of an identifier, send changes of the model; epsilon is 0 as above, and a "
+            "request reads only its client's rows, unless it takes rounds again",
             FederatedSettings,
             _federated_steps,
             frozenset({"local_steps", "clip", "recompute"}),
@@ -153,7 +153,7 @@ def require_text(mechanism: str) -> None:
     if not MECHANISMS[mechanism].settings.takes_text:
         others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.takes_text)
         raise ParameterError(
-            f"text means nothing for {mechanism}, which takes columns of numbers only; leave the columns of text out, "
+            f"text means nothing for {mechanism}, which takes only columns of numbers; leave the columns of text out, "
             f"or take {others}"
         )
 

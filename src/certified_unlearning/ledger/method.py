@@ -1,4 +1,4 @@
-"""What a mechanism must provide to a ledger: learning, planning and carrying out removals, certificates."""
+"""The interface of a mechanism to a ledger: learn, plan and carry out removals, make certificates."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and how all rows were read for it; `reading` is None if the plan determines it."""
+    """A batch that was carried out, and the way in which all rows were read for it; None if the plan determines it."""
 
     batch: Batch
     reading: Reading | None
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         weights: The published weights, shape ``(d,)``.
-        reading: How all rows were read for the version; see `Answered`.
+        reading: The way in which all rows were read for the version; see `Answered`.
         secret: The state from which the next request is answered, besides the weights; None if there is none.
     """
 
@@ -79,7 +79,7 @@ PlanT = TypeVar("PlanT", bound=LedgerPlan)
 
 
 class Method(ABC, Generic[PlanT]):
-    """How a directory's model learns, and how records are removed from it.
+    """The method by which a directory's model learns, and by which records are removed from it.
 
     Args:
         directory: The model directory.
@@ -109,9 +109,9 @@ class Method(ABC, Generic[PlanT]):
         self._hashed = hashed
 
     def noise(self) -> tuple[float, bool] | None:
-        """Return the noise of published weights, as `estimators.objective.PublicObjective` has it.
+        """Return the noise of published weights, in the form of `estimators.objective.PublicObjective`.
 
-        By default it is None: the noise is not known, or the weights are not a minimiser's.
+        By default the result is None: the noise is not known, or the weights are not those of a minimiser.
         """
         return None
 
@@ -170,9 +170,10 @@ class Method(ABC, Generic[PlanT]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Compare the current version with what can be computed from the remaining records, if anything can.
+        """Recompute what the mechanism can from the remaining records, and compare the current version with the result.
 
-        By default nothing can: nobody keeps the noise, and without it, published weights cannot be recomputed.
+        By default nothing is recomputed: nobody keeps the noise, and without it, published weights cannot be
+        recomputed.
 
         Args:
             weights: Weights of the current version, shape ``(d,)``.
@@ -202,11 +203,11 @@ class Method(ABC, Generic[PlanT]):
         Args:
             answered: The batches.
             data_digest: Keyed digest of the remaining records.
-            lost: The number of further versions that were published, and lost by restores from backups.
+            lost: The number of other versions that were published, and then lost by restores from backups.
         """
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate of any release states what these batches give; arguments as in `certificate`."""
+        """Return whether a certificate, of any release, agrees with these batches; arguments as in `certificate`."""
         return certificate.is_like(self.certificate(answered, "", lost))
 
 
@@ -226,5 +227,5 @@ def added_by(answered: Sequence[Answered]) -> int:
 
 
 def noise_key() -> int:
-    """Draw the key of a run's noise from the operating system. It is used once, and kept nowhere."""
+    """Draw the key of a run's noise from the operating system. The key is used for one run, and not stored."""
     return secrets.randbits(128)

@@ -55,7 +55,7 @@ class AnswersQuality:
     most: int
 
     comparable: ClassVar[None] = None
-    """None, because parameters are secret, so their quality is not shown."""
+    """Always None, because the quality of secret parameters is not shown."""
     finds_all_classes: ClassVar[bool] = False
     """Always False, because an ensemble has no class weights that could trade accuracy for recall."""
     lines_by_class: ClassVar[tuple[str, ...]] = ()
@@ -70,7 +70,7 @@ class AnswersQuality:
     def line(self) -> str:
         """The quality in words."""
         share = "" if self._accuracy is None else f", {self._accuracy:.3f} of them right"
-        return f"answered: {self.answered:,}{share}; for the others removals could have changed the label"
+        return f"answered: {self.answered:,}{share}; for the others, removals could have changed the label"
 
     @property
     def fact(self) -> str | None:
@@ -94,7 +94,7 @@ class LoadedModel:
 
     Attributes:
         version: The version of the model.
-        table: How a table becomes rows, as `init` recorded.
+        table: The recorded rules by which a table becomes rows.
         classes: The names of the classes; empty if numbers are predicted.
         weights: Weights, shape ``(1, features)`` or ``(classes, features)``, with the intercept last if there is one.
     """
@@ -192,7 +192,7 @@ class LoadedModel:
         return Threshold(found, position, str(self.classes[position]))
 
     def _positive(self, name: object) -> int:
-        """Return the number of the class that a threshold is for."""
+        """Return the number of the class to which a threshold refers."""
         known = ", ".join(map(repr, self.classes.tolist()))
         if len(self.classes) != 2:
             raise ParameterError(f"a threshold is for two classes, but the model has {len(self.classes)}: {known}")
@@ -230,7 +230,7 @@ class LoadedModel:
 
         Raises:
             DataError: There are no rows.
-            ParameterError: A label is not one of the classes, or the number of labels is not that of rows.
+            ParameterError: A label is not one of the classes, or there are not as many labels as rows.
         """
         given = np.array([str(text_of(label)) for label in np.asarray(labels, object).ravel().tolist()], object)
         found = self.predict(rows)
@@ -275,7 +275,7 @@ class LoadedRegression(LoadedModel):
         Raises:
             ParameterError: In all cases.
         """
-        raise ParameterError("this model predicts numbers: `predict` has them, and there are no classes")
+        raise ParameterError("this model predicts numbers: `predict` returns them, and there are no classes")
 
     def _positive(self, name: object) -> int:
         raise ParameterError("this model predicts numbers: a threshold needs two classes, and there are none")

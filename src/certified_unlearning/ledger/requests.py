@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from certified_unlearning.certificate.ledger import LedgerCertificate
 
 Answer = Literal["not in this model's data", "requested before", "on hold"]
-"""What `request` says of people whom it skips."""
+"""The answers of `request` about people whom it skips."""
 NOT_IN_DATA: Answer = "not in this model's data"
-_OPTION = "--skip-unknown reports such identifiers, and requests the others"
+_OPTION = "--skip-unknown reports such identifiers, and requests the removal of the others"
 
 
 class Skipped(NamedTuple):
@@ -39,10 +39,10 @@ class Skipped(NamedTuple):
 
     Attributes:
         identifier: The person's identifier.
-        answer: Why the removal was not requested now.
-        recorded: When this answer, the earlier request or its hold was recorded, in UTC.
-        version: The version that removed the records; None where no version did.
-        applied: When that version became the current one, in UTC.
+        answer: The reason why the removal was not requested now.
+        recorded: The time when this answer, the earlier request or its hold was recorded, in UTC.
+        version: The version that removed the records; None if no version removed them.
+        applied: The time when that version became the current one, in UTC; None without a version.
     """
 
     identifier: str
@@ -54,7 +54,7 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded about removal requests.
+    """Result of recording removal requests.
 
     Attributes:
         people: The number of people whose removal was requested.
@@ -63,7 +63,7 @@ class Recorded:
         head: The head of the log, with which anybody can later prove that the request was recorded.
         requested: The number of rows of each of these people, by their identifiers.
         skipped: The people who were skipped, each with the answer that the log has.
-        repeated: Identifiers that were named more than once, and count once.
+        repeated: Identifiers that were named more than once; each counts as one.
     """
 
     people: int
@@ -95,8 +95,8 @@ def request(
             to other people. By default, a request that leaves out a similar identifier is refused.
         skip_unknown: Whether people without records, people whose removal was requested before, and repeated
             identifiers are skipped and reported. Otherwise they are refused. For each person without records, the log
-            records once, under a pseudonym, that there were none.
-        terms: When the requests were received and are due, and why they must wait, if they must.
+            has one event, under a pseudonym, which records that there were none.
+        terms: The terms of the requests: when they were received and are due, and why they must wait, if they must.
 
     Raises:
         ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
@@ -164,14 +164,14 @@ def _asked_before(ledger: Ledger, state: State, identifier: str) -> Skipped | No
 
 
 def _refusal(ledger: Ledger, earlier: Skipped) -> str:
-    """Return why somebody who was named before is refused."""
+    """Return a message that says why somebody who was named before is refused."""
     identifier = earlier.identifier
     if earlier.answer == "on hold":
         hold = ledger.hold_of(identifier)
         assert hold is not None
         return (
             f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
-            f"release` ends that; nothing was recorded ({_OPTION})"
+            f"release` ends the hold; nothing was recorded ({_OPTION})"
         )
     answer = (
         "not applied yet" if earlier.version is None else f"applied with version {earlier.version}, {earlier.applied}"
@@ -183,7 +183,7 @@ def _refusal(ledger: Ledger, earlier: Skipped) -> str:
 
 
 def _unknown(ledger: Ledger, unknown: Sequence[str]) -> str:
-    """Return why people without records are refused."""
+    """Return a message that says why people without records are refused."""
     like = ledger.owners.like(unknown[0])
     hint = "" if like is None else f" (did you mean {ledger.names.in_words(unknown[0], like)}?)"
     return f"{subject_of(unknown)} not in the training data{hint}; nothing was recorded ({_OPTION})"
@@ -226,7 +226,7 @@ class Status:
         state: State of the ledger.
         head: The head of the log.
         open_requests: The requests that wait or are on hold.
-        absent: How many people had no records in the data when they asked, and were told so.
+        absent: The number of people who had no records in the data when they asked, and who got this answer.
         copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is running.
         source: A note about the file that the data came from; None if it is unchanged.
@@ -234,8 +234,8 @@ class Status:
             predicted.
         class_weight: Weights of the classes' losses, as declared at `init`; None if all are 1.
         target_range: The declared range of numbers to predict; None if classes are predicted.
-        meaning: What the guarantee of the current version means, as a sentence without technical terms, or why the
-            certificate cannot be read or repeated; None if nothing is guaranteed.
+        meaning: The meaning of the current version's guarantee, as a sentence without technical terms, or a note on why
+            the guarantee cannot be shown; None if nothing is guaranteed.
         interruption: A note about an interrupted command; None if there was none.
         in_clear: Whether the ledger stores plain identifiers, as in earlier releases.
         log: The state of the log in the second place; None if there is none.
@@ -274,9 +274,9 @@ def status(path: Path) -> Status:
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
-        meaning = f"note: what is guaranteed cannot be read: {error}"
+        meaning = f"note: the guarantee cannot be read: {error}"
     if log is not None and log.may_have_newer_version:
-        meaning = f"note: {problem_of(log, path)}; until then nothing that is guaranteed is repeated here"
+        meaning = f"note: {problem_of(log, path)}; until then, no guarantee is shown here"
     return Status(
         state,
         head,
@@ -296,7 +296,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left, and whether an `apply` is running; while one is, no files."""
+    """Return the files that an interrupted `apply` left, and whether an `apply` is running (then no files)."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -307,7 +307,8 @@ def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[P
 def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCertificate":
     """Read the current version's certificate, without recomputing its numbers.
 
-    If later versions were lost, the certificate does not count them. Its statement about all versions is then left out.
+    If later versions were lost, the certificate does not count them. The certificate's statement about all versions is
+    then left out.
 
     Raises:
         DataError: The file cannot be read.
@@ -319,7 +320,7 @@ def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCerti
 
 
 class Labels(NamedTuple):
-    """What `model.json` says about the labels.
+    """The content of `model.json` about the labels.
 
     Attributes:
         classes_from: The origin of the list of classes; None if it is not recorded.
@@ -333,7 +334,7 @@ class Labels(NamedTuple):
 
 
 def about_labels(directory: ModelDirectory) -> Labels:
-    """Return what `model.json` says about the labels.
+    """Return the content of `model.json` about the labels.
 
     The file is read as plain JSON, because its Pydantic model imports the learners.
 
@@ -382,7 +383,7 @@ def source_changed(directory: ModelDirectory, state: State, key: bytes | None = 
             return None
         found = digest_of_file(source, key or read_key(directory.digest_key(1)))
     except OSError as error:
-        return f"{source} cannot be read any more ({error.strerror}); what counts is the copy in {directory.path}"
+        return f"{source} cannot be read any more ({error.strerror}); the model uses the copy in {directory.path}"
     if hmac.compare_digest(found, start.source_digest):
         return None
-    return f"{source} has changed since `unlearn init`; what counts is the copy made then, in {directory.path}"
+    return f"{source} has changed since `unlearn init`; the model uses the copy made then, in {directory.path}"

@@ -96,7 +96,7 @@ class Version:
         delta: The delta of the target.
         extra_delta: The addition to delta for learning that stopped before stationarity.
         epsilon_all_published: The epsilon of the certificate against somebody who kept every version.
-        reading: How all records were read for the version; None if noisy steps alone made it.
+        reading: The way in which all records were read for the version; None if noisy steps alone made it.
         secret_digest: Keyed digest of its secret; None if it has none.
         kind: Kind of its certificate; None if an earlier release did not record it.
         removed_before: Whether records were removed from an earlier version.
@@ -164,11 +164,11 @@ class Version:
         lost = self.lost_before + self.lost_since
         if not lost:
             return scope
-        counts = "which the number for all versions counts"
+        counts = "and the number for all versions counts them"
         if self.stated.epsilon_all_published is None:
-            counts = "so nothing is stated of all versions together"
+            counts = "so nothing is stated about all versions together"
         # A guarantee of equal answers needs no assumption on the restore.
-        supposed = "; no model may have been a reason for that" if self.certificate.publishes_weights else ""
+        supposed = "; this assumes that no model was a reason for that" if self.certificate.publishes_weights else ""
         return scope._replace(
             sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
             f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}{supposed}"
@@ -334,7 +334,7 @@ def read_state(ledger: Ledger) -> State:
     try:
         first, *later = events
         if first.kind != "initialised":
-            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the making of the model")
+            raise LedgerError(f"{ledger.path} was tampered with: its first event is not that of `unlearn init`")
         course = _Course(first)
         for event in later:
             if not course.takes(event):

@@ -1,9 +1,9 @@
 """The ledger: a log of events that are only ever appended, each chained to the one before by its hash.
 
-`Ledger` opens the SQLite file, appends events, and looks them up. `Ledger.owners` knows which rows belong to whom.
-The file has everything that a request needs, and nothing else: no features, no labels, and no digests of single
-records. People have pseudonyms in it. Functions take identifiers in clear text, and return people by their names in
-the ledger. There are no heavy imports, so that a request takes a fraction of a second.
+`Ledger` opens the SQLite file, appends events, and looks them up. `Ledger.owners` has the owner of each row. The file
+has everything that a request needs, and nothing else: no features, no labels, and no digests of single records. People
+have pseudonyms in it. Functions take identifiers in clear text, and return people by their names in the ledger. There
+are no heavy imports, so that a request takes a fraction of a second.
 """
 
 import json
@@ -108,7 +108,7 @@ class Ledger:
         """
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if version not in FORMATS:
-            raise DataError(f"the ledger {self.path} has the format {version}, which a later release wrote: use that")
+            raise DataError(f"the ledger {self.path} has the format {version} of a later release: use that release")
         return FORMATS[version](self.key)
 
     def key(self) -> bytes:
@@ -129,7 +129,7 @@ class Ledger:
         if (self._key_check() or key_check(key)) != key_check(key):
             raise LedgerError(
                 f"{in_words(place)} was replaced or is another model's: it is not the key that `unlearn init` made, "
-                "and with another one people have other names"
+                "and with another key people have other names"
             )
         return key
 
@@ -186,7 +186,7 @@ class Ledger:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """If the block raises, undo what it wrote; the surrounding transaction goes on."""
+        """If the block raises, undo what it wrote; the surrounding transaction continues."""
         self._connection.execute("SAVEPOINT attempt")
         try:
             yield
@@ -313,7 +313,7 @@ class Ledger:
         return [event_of(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
-        """Return the count of requests with numbers above ``after``, and their largest number, by default ``after``."""
+        """Return the count of requests with numbers above ``after``, and the largest of the numbers and ``after``."""
         query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
         count, last = self._connection.execute(query, (after, after)).fetchone()
         return count, last
@@ -324,7 +324,7 @@ class Ledger:
         Args:
             after: The number of the last event before the requests.
             up_to: The number of the last request.
-            gone: Whether no record of a request's person is left. Such requests are left out.
+            gone: A function that returns whether no record of a request's person is left. Such requests are left out.
         """
         query = f"SELECT {COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
         events = [event_of(row) for row in self._connection.execute(query, (after, up_to))]

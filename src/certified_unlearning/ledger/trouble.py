@@ -1,4 +1,4 @@
-"""Why a version hardly predicts classes or numbers, and what helps. It is for the operator only.
+"""The causes of a version's weak predictions, and what helps, for the operator only.
 
 Each piece of advice is tried on some of the remaining training records (`data.advice.trial`) before it is given. The
 mechanism decides what is tried (`methods.advice`). The results come from records without noise, so they are not written
@@ -30,7 +30,9 @@ _LEAST = 20
 
 
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:
-    """Return what is wrong with the current version, according to the remaining training records, and what helps.
+    """Return sentences on what is wrong with the current version, and on what helps.
+
+    The sentences are based on some of the remaining training records.
 
     Args:
         path: The model directory.
@@ -77,7 +79,7 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
 def _of_numbers(
     model: StoredModel, weights: NDArray[Any], rows: NDArray[np.float32], targets: NDArray[np.float64], left: int
 ) -> list[str]:
-    """Return what is wrong with a version that predicts numbers, and what helps."""
+    """Return sentences on what is wrong with a version that predicts numbers, and what helps."""
     learner: Any = model.learner
     found = target_quality_of(scores_of(rows, weights), targets)
     if len(rows) < _LEAST or found.r2 is None:

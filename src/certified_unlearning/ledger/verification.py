@@ -35,7 +35,7 @@ from certified_unlearning.ledger.training.copies import Asked, waiting_of
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.vocabulary import ClassesFrom
 
-UNCHECKED = "the owners of rows, and what proofs hide of events before a migration, were not checked"
+UNCHECKED = "the owners of rows, and the hidden parts of events from before a migration, were not checked"
 """A sentence on what is not checked without the key of identifiers."""
 
 
@@ -105,7 +105,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
                     f"the head {head} may be from before the migration, which only the key can tell: {missing.fact}"
                 )
             raise LedgerError(
-                f"{directory.ledger} was tampered with: the head {head} is of no event in it, so events were dropped "
+                f"{directory.ledger} was tampered with: no event in it has the head {head}, so events were dropped "
                 "from its end or all were made again (or the head is another ledger's)"
             )
         if earlier is not None:
@@ -243,7 +243,7 @@ def _check_absent(ledger: Ledger) -> None:
     if wrong is not None:
         raise LedgerError(
             f"{ledger.path} was tampered with: event {wrong.sequence} says that somebody had no records in the data, "
-            "and they are there"
+            "but this person has records"
         )
 
 

@@ -1,4 +1,4 @@
-"""The published weights of a version, and the scores that rows get from them. It has no heavy imports."""
+"""The published weights of a version, and the scores that rows get from them. The module has no heavy imports."""
 
 from typing import Any
 

@@ -106,7 +106,7 @@ def test_a_copy_is_replaced_where_it_lies_and_nowhere_else(model: Path, tmp_path
     for place in (None, tmp_path / "another"):
         with pytest.raises(ParameterError, match=r"the copy 'served' lies in .*served: say --to .* to replace it"):
             export(model, to=place, name="served")
-    with pytest.raises(ParameterError, match="the copy 'registry' was made by yourself: say no --to to replace it"):
+    with pytest.raises(ParameterError, match="the copy 'registry' was made by you: leave --to out to replace it"):
         export(model, to=tmp_path / "another", name="registry")
     assert not (tmp_path / "another").exists()
     withdraw(model, "served")
@@ -148,19 +148,19 @@ def test_spoilt_weights_are_not_copied(model: Path, tmp_path: Path) -> None:
 
 
 def test_where_no_copy_may_go_is_one_sentence(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="say where the copy goes: --to with a directory, or --name"):
+    with pytest.raises(ParameterError, match="name the copy: --to with its directory, or --name"):
         export(model)
     for place in (model, model / "served", model.parent):
-        with pytest.raises(ParameterError, match="must not be the model directory, lie in it or hold it"):
+        with pytest.raises(ParameterError, match="must not be the model directory, be inside it or contain it"):
             export(model, to=place)
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "photos").touch()
-    with pytest.raises(ParameterError, match=r"holds something else than a copy of a model \(photos\)"):
+    with pytest.raises(ParameterError, match=r"contains more than a copy of a model \(photos\)"):
         export(model, to=tmp_path / "served")
     with pytest.raises(ParameterError, match="photos is no directory"):
         export(model, to=tmp_path / "served" / "photos")
     for name in ("", " ", "a\nb", "x" * 501):
-        with pytest.raises(ParameterError, match="the name of a copy has from 1 to 500 printable characters"):
+        with pytest.raises(ParameterError, match="the name of a copy must have from 1 to 500 printable characters"):
             export(model, name=name)
     with pytest.raises(ParameterError, match=r"no copy is called 'served' \(copies: there are none\)"):
         withdraw(model, "served")

@@ -384,7 +384,7 @@ def test_a_directory_that_was_replayed_after_a_restore_is_tracked_again_and_lost
     lost = weights(churn)
     shutil.rmtree(churn)
     backup.rename(churn)
-    with pytest.raises(DataError, match=r"is behind its log .*brings it to the present"):
+    with pytest.raises(DataError, match=r"is behind its log .*brings it up to date"):
         track(churn, "--delete-old")
     replay(churn, tmp_path / "log")
     assert list(outdated(churn).values()) == [True]

@@ -115,7 +115,7 @@ def test_a_variable_names_the_key_where_it_lies_elsewhere(
 ) -> None:
     moved = tmp_path / "moved"
     key_of(tmp_path).rename(moved)
-    with pytest.raises(MissingKeyError, match=f"cannot read {key_of(tmp_path)}: No such file or directory; if it lies"):
+    with pytest.raises(MissingKeyError, match=f"cannot read {key_of(tmp_path)}: No such file or directory; if the"):
         requests.request(apart, ["p6"])
     monkeypatch.setenv(ENVIRONMENT, str(moved))
     assert requests.request(apart, ["p6"]).people == 1
@@ -180,9 +180,9 @@ def test_without_the_key_nobody_is_looked_up_and_one_sentence_says_what_still_wo
         NEEDS_THE_KEY[command](apart)
     said = str(caught.value)
     assert "\n" not in said
-    assert f"cannot read {key_of(tmp_path)}: No such file or directory; if it lies elsewhere, say where" in said
-    assert "without it nobody can be looked up, so `request`" in said
-    assert "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` do" in said
+    assert f"cannot read {key_of(tmp_path)}: No such file or directory; if the key is elsewhere, name its file" in said
+    assert "without the key nobody can be looked up, so `request`" in said
+    assert "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` still work" in said
     assert requests.status(apart) == before
 
 
@@ -197,7 +197,7 @@ def test_without_the_key_what_was_asked_is_carried_out_and_checked_with_the_key_
     assert len(load_model(apart).predict(load_model(apart).rows(original.data))) == 450
     exported = export(apart, to=tmp_path / "copy")
     verified = verify(apart, head)
-    assert str(verified.unchecked).startswith("the owners of rows, and what proofs hide of events before a migration")
+    assert str(verified.unchecked).startswith("the owners of rows, and the hidden parts of events from before a")
     growth = make_receipt(apart, None, since=head)
     check(growth, head=exported.head)
     kept.rename(key_of(tmp_path))
@@ -235,7 +235,7 @@ def test_the_commands_say_what_was_not_checked(
     said = unlearn("verify", apart).stdout
     assert "the training copy is as recorded" in said
     assert (
-        "note: the owners of rows, and what proofs hide of events before a migration, were not checked: cannot" in said
+        "note: the owners of rows, and the hidden parts of events from before a migration, were not checked: " in said
     )
     assert '"unchecked": "the owners of rows' in unlearn("verify", apart, "--json").stdout
     assert "note: the owners of rows were not checked" in unlearn("apply", apart, "--no-quality").stdout
@@ -246,9 +246,9 @@ def test_the_commands_say_what_was_not_checked(
 
 def test_a_key_that_was_taken_out_of_the_directory_by_hand_is_found_again(model: Path, tmp_path: Path) -> None:
     (model / "identifier-key").rename(tmp_path / "kept")
-    with pytest.raises(MissingKeyError, match="say where by `unlearn migrate --key-file`"):
+    with pytest.raises(MissingKeyError, match="name its file with `unlearn migrate --key-file`"):
         requests.request(model, ["p3"])
-    with pytest.raises(MissingKeyError, match="say where by `unlearn migrate --key-file`"):
+    with pytest.raises(MissingKeyError, match="name its file with `unlearn migrate --key-file`"):
         migrate(model, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     migrate(model, tmp_path / "kept")

@@ -154,7 +154,7 @@ def test_a_hash_of_before_is_not_believed_where_events_are_missing_or_changed(ol
     migrate(old)
     with Ledger.opened(ModelDirectory(old).ledger) as ledger:
         (*_, sealed) = (each.sealed for each in ledger.earlier())
-    with pytest.raises(LedgerError, match=r"the head f+ is of no event in it"):
+    with pytest.raises(LedgerError, match=r"no event in it has the head f+, so"):
         verify(old, "f" * 64)
     sql(old, f"UPDATE earlier_hashes SET sealed = '{'f' * 64}' WHERE sequence = 7")
     with pytest.raises(LedgerError, match="event 7 is not what it was before the migration"):
@@ -213,7 +213,7 @@ def test_without_the_key_it_is_said_that_what_leaves_hid_before_was_deleted(old:
     migrate(old, tmp_path / "key")
     (tmp_path / "key").unlink()
     sql(old, "DELETE FROM earlier_hashes WHERE sequence = 4")
-    with pytest.raises(LedgerError, match="was tampered with: it lacks what proofs hide of event 4"):
+    with pytest.raises(LedgerError, match="was tampered with: it lacks the hidden part of event 4"):
         requests.status(old)
 
 
@@ -323,7 +323,7 @@ def test_a_migration_that_would_change_what_is_said_is_undone(old: Path, monkeyp
     monkeypatch.setattr(
         "certified_unlearning.ledger.identifiers.names.Pseudonyms.stored", lambda self, identifier: f"x{identifier}"
     )
-    with pytest.raises(LedgerError, match="says something else under pseudonyms than before; nothing was changed"):
+    with pytest.raises(LedgerError, match="would have another content under pseudonyms; nothing was changed"):
         migrate(old)
     monkeypatch.undo()
     assert is_old(old)
@@ -483,7 +483,7 @@ def test_a_backup_of_before_is_migrated_and_brought_to_the_present_by_the_log_of
     for command in (load_model, lambda model: report_on(model, address("p8")), verify, apply):
         with pytest.raises(UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\)"):
             command(old)
-    assert "until then nothing that is guaranteed is repeated here" in str(requests.status(old).meaning)
+    assert "until then, no guarantee is shown here" in str(requests.status(old).meaning)
     migrate(old)
     replay(old, place)
     verify(old, head)

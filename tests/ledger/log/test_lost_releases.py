@@ -87,13 +87,13 @@ def test_certificates_count_lost_releases_or_state_nothing_of_all(lost: tuple[Pa
     if certified.mechanism == "newton-removal":
         # Four models were published: versions 1 to 4.
         assert certified.releases == 4  # type: ignore[attr-defined]
-        assert "which the number for all versions counts" in current.scope.sentence
+        assert "and the number for all versions counts them" in current.scope.sentence
         assert current.scope.adaptive
     else:
         assert stated.epsilon_all_published is None
         assert "2 published versions were lost" in current.scope.sentence
     # A condition on requests names the restore, too; answers that are equal have none.
-    assert ("no model may have been a reason for that" in current.scope.sentence) == (
+    assert ("this assumes that no model was a reason for that" in current.scope.sentence) == (
         model.name != "certified-ensemble"
     )
     named = "Nor may any of this have been a reason" in str(certified.meaning())

@@ -246,7 +246,7 @@ def test_people_whose_added_records_are_gone_have_nothing_to_be_removed(model: P
     state = verify(model).state
     assert (state.pending, state.lost[0].version) == (0, 2)
     assert report_on(model, new).stage == "lost"
-    with pytest.raises(ParameterError, match=rf"identifier '{new}' was to be removed .*a removal is for good"):
+    with pytest.raises(ParameterError, match=rf"identifier '{new}' was to be removed .*a removal is permanent"):
         add(model, tmp_path / "new.csv")
     table[table["person"] != new].to_csv(tmp_path / "again.csv", index=False)
     add(model, tmp_path / "again.csv")
@@ -320,8 +320,8 @@ def test_what_is_no_log_of_the_directory_is_refused_and_nothing_is_done(
     write_log(tmp_path / "short", rows[:2])
     (tmp_path / "empty").touch()
     for source, sentence in (
-        (log, "have 2 events in common and go on differently, so something was recorded after the restore"),
-        (original.path, "is the log of another model directory than"),
+        (log, "have 2 events in common and then differ, so something was recorded after the restore"),
+        (original.path, "is the log of a model directory other than"),
         (tmp_path / "nowhere", "cannot read .*nowhere: No such file or directory; nothing was done"),
         (tmp_path / "empty", "empty holds no events; nothing was done"),
         (original.data, "is damaged: a line holds no events"),
@@ -330,7 +330,7 @@ def test_what_is_no_log_of_the_directory_is_refused_and_nothing_is_done(
             replay(model, source)
         assert events_of(model) == before
     restore(model, backup)
-    with pytest.raises(LedgerError, match=r"short is behind: the head 4:\w+ is of 4 events, and there are 2"):
+    with pytest.raises(LedgerError, match=r"short is behind: the head 4:\w+ is of 4 events, and the log has 2"):
         replay(model, tmp_path / "short", head=late_head)
     assert len(events_of(model)) == 2
 
@@ -344,7 +344,7 @@ def test_a_backup_whose_parts_do_not_belong_together_is_refused(model: Path, log
     restore(model, backup)
     ModelDirectory(model).weights(1).write_bytes(b"others")
     before = events_of(model)
-    with pytest.raises(LedgerError, match=r"neither those of now nor those of the backup's last event, 2 "):
+    with pytest.raises(LedgerError, match=r"belong neither to the last event nor to the backup's last event, 2 "):
         replay(model, log)
     assert events_of(model) == before
 
@@ -387,7 +387,7 @@ def test_a_log_that_replaces_the_known_one_may_not_lack_its_events(model: Path, 
     restore(model, backup)
     events = events_of(model)
     with pytest.raises(
-        DataError, match=r"old and the log that .*model had, .*log.jsonl, have different events \(it has"
+        DataError, match=r"old and the earlier log of .*model, .*log.jsonl, have different events \(the earlier log has"
     ):
         replay(model, tmp_path / "old", log=tmp_path / "old")
     assert events_of(model) == events

@@ -165,7 +165,7 @@ def test_a_log_that_knows_more_stops_everything_that_records(model: Path, log: P
     requests.request(model, ["p3"])
     restore(model, backup)
     before, content = rows_of(model), log.read_bytes()
-    sentence = r"is behind its log .*log.jsonl by 1 event, .*: `unlearn replay .*model --from .*log.jsonl` brings it to"
+    sentence = r"is behind its log .*log.jsonl by 1 event, .*: `unlearn replay .*model --from .*log.jsonl` brings it up"
     for record in (
         lambda: requests.request(model, ["p4"]),
         lambda: apply(model),
@@ -194,7 +194,7 @@ def test_a_directory_that_is_behind_repeats_no_guarantee(model: Path, log: Path,
     restore(model, backup)
     printed = unlearn("status", model, "--no-quality").stdout
     assert printed.startswith(f"note: {model} is behind its log {log} by 3 events")
-    assert "until then nothing that is guaranteed is repeated here" in printed
+    assert "until then, no guarantee is shown here" in printed
     assert "epsilon" not in printed
     assert json.loads(unlearn("status", model, "--no-quality", "--json").stdout)["guarantee"] is None
     assert f"{log} has 3 events that {backup} lacks" in unlearn("log", backup, "--stop").stdout
@@ -232,7 +232,7 @@ def test_the_log_of_another_directory_is_refused(original: Original, model: Path
         StorageError, match=r"is the log of another directory, or of another history of this one, or only one.*: put"
     ):
         requests.request(other, ["p8"])
-    with pytest.raises(DataError, match=r"go on differently, so something was recorded after the restore \(2 events\)"):
+    with pytest.raises(DataError, match=r"then differ, so something was recorded after the restore \(2 events\)"):
         replay(other, log)
     assert events_of(other) == ["initialised", "requested", "logged"]
 
@@ -260,7 +260,7 @@ def test_a_log_that_is_gone_is_made_again_where_somebody_says_so(model: Path, lo
 
 def test_where_no_log_can_lie_is_one_sentence(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     for place, sentence in (
-        (model / "log", "lies in the model directory: what destroys that would destroy the log, too"),
+        (model / "log", "is in the model directory: what destroys the model would destroy the log, too"),
         (tmp_path, "is a directory; name a file in it"),
         (tmp_path / "nowhere" / "log", "cannot be made: there is no directory"),
     ):

@@ -145,8 +145,8 @@ def changed(receipt: Receipt, kind: str, **shown: object) -> Receipt:
     [
         (lambda good, _: changed(good, "applied", certificate_sha256="0" * 64), "'applied' of the receipt is not in"),
         (lambda good, _: changed(good, "requested", records=1), "'requested' of the receipt is not in the log"),
-        (lambda good, _: replace(good, pseudonym="0" * 32), "a request of somebody else than it names"),
-        (lambda good, _: replace(good, pseudonym=None), "shows events and does not say whose"),
+        (lambda good, _: replace(good, pseudonym="0" * 32), "the request of a person other than the one it names"),
+        (lambda good, _: replace(good, pseudonym=None), "shows events, but names no person"),
         (lambda good, _: replace(good, pseudonym=None, events={}), "the receipt shows nothing"),
         (lambda good, _: replace(good, events={}), "shows some of the events held, requested, planned, applied"),
         (
@@ -184,7 +184,7 @@ def test_a_later_log_proves_that_it_begins_with_the_earlier_one(model: Path, tmp
     found = written(make_receipt(model, None, since=earlier), tmp_path / "receipt.json")
     check(found, head=earlier)
     check(found, head=requests.status(model).head)
-    with pytest.raises(LedgerError, match="shows no way from or to 9:"):
+    with pytest.raises(LedgerError, match="does not connect it with 9:"):
         check(found, head="9:" + "0" * 64)
 
 
@@ -200,7 +200,7 @@ def test_a_log_that_was_made_again_cannot_prove_that_it_begins_with_the_earlier_
 def test_a_directory_that_was_restored_is_behind(model: Path, tmp_path: Path) -> None:
     backup = Path(shutil.copytree(model, tmp_path / "backup"))
     head = requests.request(model, ["p3"]).head
-    with pytest.raises(LedgerError, match=r"is behind: the head .* is of 2 events, and there are 1"):
+    with pytest.raises(LedgerError, match=r"is behind: the head .* is of 2 events, and the log has 1"):
         verify(backup, head)
 
 
@@ -226,7 +226,7 @@ def test_a_signed_head_is_checked_with_the_operators_key(
     with pytest.raises(LedgerError, match=f"signed with another key than that of {another}"):
         check(found, public_key=another)
     assert found.signed is not None
-    with pytest.raises(LedgerError, match="the receipt's signature is not one of its head"):
+    with pytest.raises(LedgerError, match="the receipt's signature is not a signature of its head"):
         check(replace(found, signed=replace(found.signed, value=bytes(64))))
     with pytest.raises(LedgerError, match="the receipt is not signed"):
         check(replace(found, signed=None), public_key=public)
@@ -239,7 +239,7 @@ def test_a_key_that_cannot_sign_is_one_sentence(removed: Path, tmp_path: Path, w
         "missing": "cannot read .*key.pem: No such file",
         "text": "key.pem holds no private key in PEM without a password",
         "password": "key.pem holds no private key in PEM without a password",
-        "other": "key.pem holds another key than an Ed25519 one",
+        "other": "key.pem holds a key that is not an Ed25519 key",
     }[which]
     if which == "text":
         file.write_text("no key")

@@ -281,7 +281,7 @@ def test_without_wiping_apply_publishes_nothing(model: Path, monkeypatch: pytest
     right = SparseCopy.changed
     monkeypatch.setattr(SparseCopy, "changed", lambda copy, version, gone, waiting: right(copy, version, [], waiting))
     requests.request(model, LEAVING)
-    with pytest.raises(UnlearningError, match="does not keep what is written to it; nothing was published"):
+    with pytest.raises(UnlearningError, match="does not contain what was written to it; nothing was published"):
         apply(model)
     assert requests.status(model).state.current.version == 1
     shutil.rmtree(model)

@@ -1,10 +1,10 @@
-"""The command `add`: it makes a new version of the model with new records, and the training copy grows.
+"""The command `add`: make a new version of the model with new records, and append them to the training copy.
 
-An `add` is an `apply` that also adds records: the same version answers pending requests. First, the new rows wait in
-files of their own, and do not count yet. The event `planned` makes the addition final, in one transaction with the
-owners of the rows. Then the rows are appended to the training copy, the model learns, and the event `applied` ends the
-addition. After a crash that follows `planned`, the next `apply` or `add` finishes the addition without the file. After
-an earlier crash, nothing was added.
+An `add` is an `apply` that also adds records: its new version also answers the pending requests. First, the new rows
+wait in files of their own, and are not part of the data yet. The event `planned` makes the addition final, in one
+transaction with the owners of the rows. Then the rows are appended to the training copy, the model learns, and the
+event `applied` ends the addition. After a crash that follows `planned`, the next `apply` or `add` finishes the
+addition, and does not need the user's file again. After a crash before `planned`, nothing was added.
 """
 
 import functools
@@ -40,9 +40,9 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether an interrupted `add` of the same file had added the file's records before.
+        known: Whether the file's records had been added already: the current version was made from this file.
         deleted: Files that an interrupted command had left behind.
-        pending: The number of requests that still wait, if nothing was added.
+        pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.
     """
 

@@ -1,4 +1,4 @@
-"""Reading of new records, as `init` reads a table. They wait next to the training copy and do not count yet.
+"""Reading of new records, as `init` reads a table. The records then wait in files, and are not part of the data yet.
 
 The declaration of `init` stays in force: columns, categories, ranges, classes. The owners of the records are checked.
 Nobody's records are added twice, and nobody whose removal was requested is added again.
@@ -25,7 +25,7 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import adding
 
 UNCHANGED = (
-    "nothing was added: correct the file, or leave such rows out, for what `unlearn init` declared stays as it is"
+    "nothing was added: correct the file, or leave such rows out, because the declaration of `unlearn init` stays fixed"
 )
 
 
@@ -39,12 +39,12 @@ class NewRecords:
         identifiers: The identifier of each row, in the file's order.
         people: The number of different identifiers.
         classes: The number of records of each class; empty for a model that predicts numbers.
-        outside: The number of targets outside their range; each counts as the nearer end.
+        outside: The number of targets outside their range; each is replaced by the nearer end of the range.
         left_out: Columns of the file that are not used.
         spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
         unnamed: New identifiers that resemble the identifier of a person in the model of whom only the pseudonym is
             known.
-        absent: Identifiers that mean a missing identifier, such as NULL, and occur in one row each.
+        absent: Identifiers that stand for a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
         answers: The number of pending requests, which the same version answers.
     """
@@ -83,7 +83,8 @@ def read_new_records(
         model: The part of the model that never changes.
         state: State of the ledger.
         file: A CSV or Parquet file with the columns of `init`.
-        one_spelling: Whether a new identifier that resembles that of a removed person belongs to a different person.
+        one_spelling: Whether a new identifier that resembles the identifier of a removed person belongs to a different
+            person.
 
     Raises:
         DataError: The file cannot be read, or has undeclared values.
@@ -142,14 +143,14 @@ def read_new_records(
 def _require_new(
     rows_of: Mapping[str, int], known: set[str], requested: set[str], ledger: Ledger, state: State
 ) -> None:
-    """Raise `ParameterError` if a person of the file was removed, asked for it, or is in the model already."""
+    """Raise `ParameterError` if a person of the file was removed, has asked for removal, or is in the model already."""
     names = ledger.names
     stored = {each: names.stored(each) for each in rows_of}
     back = [each for each, name in stored.items() if name in requested]
     if back:
         _refuse(
             back,
-            f"{_removed(stored[back[0]], ledger, state)}, and a removal is for good: leave the rows out. Somebody who "
+            f"{_removed(stored[back[0]], ledger, state)}, and a removal is permanent: leave the rows out. Somebody who "
             "wants to come back needs an identifier that was never used",
         )
     absent = ledger.answered_absent()
@@ -166,8 +167,8 @@ def _require_new(
         since = f"since version {version}" if len(again) == 1 else f"{again[0]!r} since version {version}"
         _refuse(
             again,
-            f"{'is' if len(again) == 1 else 'are'} in the model already ({since}): `add` takes people who are not in "
-            "it, with all their rows; leave these rows out",
+            f"{'is' if len(again) == 1 else 'are'} in the model already ({since}): `add` accepts only people who "
+            "are not in it, with all their rows; leave these rows out",
         )
 
 
@@ -177,7 +178,7 @@ def _refuse(identifiers: Sequence[str], why: str) -> NoReturn:
 
 
 def _removed(name: str, ledger: Ledger, state: State) -> str:
-    """Return in words when a person's removal was requested, and whether it was carried out."""
+    """Return a phrase that says when a person's removal was requested, and whether it was carried out."""
     request = ledger.request_named(name)
     assert request is not None
     version = state.answering(request.sequence)

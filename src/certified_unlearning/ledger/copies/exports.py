@@ -1,7 +1,7 @@
 """The command `export`: copy the current version to another place, and record where, so that it can be replaced later.
 
 A registry, a cache or a device that serves predictions keeps the old model after a removal. Only its operator can
-replace the model there. The ledger says which copies must be replaced.
+replace the model there. The ledger has a list of the copies that must be replaced.
 """
 
 import hmac
@@ -92,25 +92,25 @@ class Exported:
 
 
 def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Exported:
-    """Record that the current version goes to another place. If that place is a directory, write the version there.
+    """Record that the current version is copied to another place. If that place is a directory, write the copy there.
 
     The copy is recorded before it is written, so that no copy exists without a record.
 
     Args:
         path: The model directory.
         to: The directory for weights, certificate and the declaration of the columns. It is made, or replaced if it
-            holds an earlier copy. If None, the operator makes the copy, and this function only records it.
+            contains an earlier copy. If ``to`` is None, the operator makes the copy, and this function only records it.
         name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
 
     Raises:
-        ParameterError: Neither a directory nor a name is given; the directory is the model's or holds something else;
-            a copy of this name is in another place; or the model's weights are secret.
+        ParameterError: Neither a directory nor a name is given; the directory is the model directory or contains other
+            files; a copy of this name is in another place; or the model's weights are secret.
         DataError: The model directory cannot be read.
         LedgerError: The weights differ from those that the log records.
         StorageError: The directory or the ledger cannot be written, or another command is running.
     """
     if to is None and name is None:
-        raise ParameterError("say where the copy goes: --to with a directory, or --name for one that you make yourself")
+        raise ParameterError("name the copy: --to with its directory, or --name for a copy that you make yourself")
     name = checked_name(str(to.resolve()) if name is None and to is not None else str(name))
     directory = ModelDirectory(path)
     if to is not None:
@@ -194,15 +194,15 @@ def _copy_of(event: Event) -> Copy:
 
 
 def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
-    """Raise `ParameterError` if a copy of this name is in another place: the ledger would lose track of it."""
+    """Raise `ParameterError` if a copy of this name is in another place, of which the ledger would lose track."""
     known = next((each for each in copies(ledger) if each.name == name), None)
     place = None if to is None else to.resolve()
     if known is not None and known.path != place:
-        where, again = ("was made by yourself", "no --to")
+        where, again = ("was made by you", "leave --to out")
         if known.path is not None:
-            where, again = f"lies in {known.path}", f"--to {known.path}"
+            where, again = f"lies in {known.path}", f"say --to {known.path}"
         raise ParameterError(
-            f"the copy {name!r} {where}: say {again} to replace it, "
+            f"the copy {name!r} {where}: {again} to replace it, "
             "--withdraw if it is gone, or another name; nothing was recorded"
         )
 
@@ -211,7 +211,7 @@ def checked_name(name: str) -> str:
     """Return the name of a copy, without blanks around it; raise `ParameterError` if it is invalid."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
-            f"the name of a copy has from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"
+            f"the name of a copy must have from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"
         )
     return name.strip()
 
@@ -220,13 +220,13 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
     """Raise `ParameterError` unless a directory is new, empty, or holds an earlier copy."""
     place, model = to.resolve(), directory.path.resolve()
     if place.is_relative_to(model) or model.is_relative_to(place):
-        raise ParameterError(f"{to} must not be the model directory, lie in it or hold it")
+        raise ParameterError(f"{to} must not be the model directory, be inside it or contain it")
     if to.exists() and not to.is_dir():
         raise ParameterError(f"{to} is no directory")
     others = sorted(each.name for each in to.iterdir()) if to.is_dir() else []
     strange = [each for each in others if each not in (WEIGHTS, CERTIFICATE, COLUMNS)]
     if strange:
-        raise ParameterError(f"{to} holds something else than a copy of a model ({strange[0]}); name a new directory")
+        raise ParameterError(f"{to} contains more than a copy of a model ({strange[0]}); name a new directory")
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
 """Copies in a registry of models: which files are copied there, and what the log records about them.
 
-A registry keeps several versions of one model, so each version is a copy of its own. This module has the ledger's part;
-it knows nothing about MLflow, the registry itself.
+A registry keeps several versions of one model, so each version is a copy of its own. This module is the ledger's part
+and does not depend on MLflow, the registry itself.
 """
 
 import shutil
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 SCRATCH = ".track"
-"""Directory for files on their way to the registry. In the system's directory, a killed process would leave them."""
+"""Directory for files before they are in the registry. After a kill, the system's directory would keep them."""
 
 
 @dataclass(frozen=True)
 class Publication:
-    """The current version on its way to a registry, while the model directory is locked.
+    """The current version while it is copied to a registry, with the model directory locked.
 
     Attributes:
         directory: The model directory.
@@ -39,8 +39,8 @@ class Publication:
         state: State of the ledger.
         owner: The ledger's identity: the hash of its first event.
         certificate: The certificate of the current version.
-        files: The content of the files that go to the registry, by the files' names.
-        scratch: An empty directory for these files on their way. They must not be written elsewhere.
+        files: The content of the files that are copied to the registry, by the files' names.
+        scratch: An empty directory for these files before they are in the registry. They must not be written elsewhere.
     """
 
     directory: ModelDirectory
@@ -53,7 +53,7 @@ class Publication:
 
     @property
     def version(self) -> Version:
-        """The version that goes to the registry."""
+        """The version that is copied to the registry."""
         return self.state.current
 
     @property
@@ -66,7 +66,7 @@ class Publication:
         return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
 
     def record(self, place: Registered) -> str:
-        """Record that the current version goes to a registry, unless the log says so already.
+        """Record that the current version is copied to a registry, unless the log has this record already.
 
         Args:
             place: The registered model.

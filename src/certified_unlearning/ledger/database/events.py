@@ -13,7 +13,7 @@ Kind = Literal[
 ]
 """The kinds of events."""
 PersonalKind = Literal["held", "requested", "absent"]
-"""The kinds of events about one person: ``absent`` says that somebody asked who had no records in the data."""
+"""The kinds of events about one person. ``absent`` records a request of somebody who had no records in the data."""
 COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
 """The columns of the table of events, in order."""
 

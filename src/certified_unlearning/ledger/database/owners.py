@@ -1,4 +1,4 @@
-"""The tables of a ledger that say which rows belong to whom, and which identifiers look alike."""
+"""The tables of a ledger with the owner of each row, and with identifiers that look alike."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -56,7 +56,7 @@ class Owners:
             self.insert_spellings(sorted((names.folded(identifier), name) for identifier, name in people.items()))
 
     def add_spellings(self, groups: Iterable[Group]) -> None:
-        """Add groups of identifiers that look alike to a person, although they count as different people.
+        """Add groups of identifiers that a reader would take for one, although they belong to different people.
 
         If people have pseudonyms, this does nothing, because `add_records` has added the spelling of each person.
         """

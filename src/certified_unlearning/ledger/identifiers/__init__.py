@@ -1,1 +1,1 @@
-"""How people are named on disk: by pseudonyms, whose key may be kept elsewhere."""
+"""The names of people on disk: pseudonyms, whose key may be kept elsewhere."""

@@ -1,4 +1,4 @@
-"""Identifiers that options and files name, as the table's rules write them. The module has no heavy imports."""
+"""Identifiers from options and files, in the form of the table's rules. The module has no heavy imports."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ class Given(NamedTuple):
     """Identifiers that somebody gave.
 
     Attributes:
-        people: Each identifier once, in the order in which they were given.
+        people: The different identifiers, in the order in which they were given.
         repeated: The identifiers that were given more than once.
         likely_header: The first line of a file without the expected header, if this line may be the name of another
             column.
@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """What a file of identifiers holds; attributes as in `Given`."""
+    """The content of a file of identifiers; attributes as in `Given`."""
 
     identifiers: list[str]
     likely_header: str | None
@@ -72,7 +72,7 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
     """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody.
 
     Args:
-        given: What was given.
+        given: The given identifiers.
         file: The file.
         advice: The end of the message about people who were given twice.
     """
@@ -109,7 +109,7 @@ def _read(path: Path, column: str) -> _Lines:
     if column in first:
         place = first.index(column)
     elif not first:
-        raise DataError(f"{path} is empty: a list that names nobody has the header {column!r} alone")
+        raise DataError(f"{path} is empty: a list that names nobody has only the header {column!r}")
     elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
         csv_file.require_commas(path)
         raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")

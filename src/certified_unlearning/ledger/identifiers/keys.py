@@ -1,4 +1,7 @@
-"""The place of the key of a model directory's identifiers: in the directory or elsewhere. It has no heavy imports."""
+"""The place of the key of a model directory's identifiers: in the directory or elsewhere.
+
+The module has no heavy imports.
+"""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import read_json, synchronise, write_json
 
 ENVIRONMENT = "UNLEARNING_KEY_FILE"
-"""The environment variable with the path of the key, if the path that the directory names does not hold."""
+"""The environment variable with the path of the key, if the key is not at the path that the directory names."""
 IN_DIRECTORY = "identifier-key"
 """Name of the key's file in a directory that keeps its own key."""
 POINTER = "key-file.json"
@@ -31,7 +34,7 @@ class MissingKeyError(DataError):
 def place_of(directory: Path) -> Path:
     """Return the path of a model directory's key.
 
-    The variable `ENVIRONMENT` counts only if the directory says that its key is elsewhere.
+    The variable `ENVIRONMENT` is used only if the directory says that its key is elsewhere.
 
     Raises:
         DataError: The file that names the key's path cannot be read.
@@ -106,7 +109,7 @@ def written_apart(key_file: Path, key: bytes, directory: Path) -> Iterator[None]
     except FileExistsError as error:
         raise ParameterError(
             f"--key-file is {str(key_file)!r}, which exists already: each model has a key of its own, so name a new "
-            "file (what an `init` left that was killed can be deleted)"
+            "file (a file that a killed `init` left can be deleted)"
         ) from error
     except OSError as error:
         raise StorageError(f"cannot write {key_file}: {error.strerror}") from error

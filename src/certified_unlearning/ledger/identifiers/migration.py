@@ -1,11 +1,11 @@
 """The command `migrate`: people in a directory of an earlier release get pseudonyms, and the key can move elsewhere.
 
 The whole ledger changes in one SQLite transaction, in the same file. After a kill or a full disk, the ledger is the old
-one or the new one. A `request` at the same moment waits, and finds the new one. A second file that is renamed over the
-first would lose the writes of a command that has the first one open. Nothing is drawn at random, so a directory and its
-backup are converted to the same ledger. Heads and receipts stay as they were, because they have always used pseudonyms.
-Only the hashes that chain events change. The old hashes are kept as keyed digests, because they were computed from
-plain identifiers.
+one or the new one. A `request` at the same moment waits, and finds the new ledger. If the new ledger were a second
+file, renamed over the first, the writes of a command that has the first file open would be lost. Nothing is drawn at
+random, so a directory and its backup are converted to the same ledger. Heads and receipts stay as they were, because
+they have always used pseudonyms. Only the hashes that chain events change. The old hashes are kept as keyed digests,
+because they were computed from plain identifiers.
 """
 
 import os
@@ -49,7 +49,8 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
 
     Args:
         path: The model directory.
-        key_file: The new path of the key of identifiers: a new file outside the directory, or a file with this key.
+        key_file: The new path of the key of identifiers: a new file outside the directory, or a file that contains this
+            key.
 
     Raises:
         ParameterError: The key must not or cannot be written to that file.
@@ -94,7 +95,7 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
         ledger.hide_people(earlier)
         check_tags(ledger, ledger.owners.records())
         if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
-            raise LedgerError(f"{ledger.path} says something else under pseudonyms than before; nothing was changed")
+            raise LedgerError(f"{ledger.path} would have another content under pseudonyms; nothing was changed")
 
 
 def _is_unfinished(place: Path, ledger: Ledger) -> bool:

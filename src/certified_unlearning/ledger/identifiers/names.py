@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from certified_unlearning.data.tables.spellings import Group, folded, likely_spellings
 
-UNNAMED = "one that differs from it only in blanks, case, encoding, or how a number is written"
-"""What messages call another spelling of an identifier if the ledger knows only its pseudonym."""
+UNNAMED = "an identifier that differs from it only in blanks, case, encoding, or how a number is written"
+"""The words with which messages name another spelling of an identifier if the ledger has only its pseudonym."""
 
 
 def pseudonym(key: bytes, identifier: str) -> str:
@@ -44,7 +44,7 @@ class Names(ABC):
     hides_people: ClassVar[bool]
     """Whether people have pseudonyms. Each event then has a salt, and each person a digest of the spelling."""
     kept: ClassVar[str]
-    """What the ledger keeps of a person's identifier, in words."""
+    """The words for what the ledger keeps of a person's identifier."""
     without_key: ClassVar[str]
     """The part of an error message that says what cannot be done if the key cannot be read."""
 
@@ -97,8 +97,8 @@ class Names(ABC):
     def sealed(self, earlier_hash: str) -> str:
         """Return a keyed digest of the hash that an event had before a migration.
 
-        The old hash depends on the identifier, and otherwise only on what the ledger shows: it would let anybody test a
-        guess.
+        The old hash depends on the identifier, and otherwise only on what the ledger shows, so it would let anybody
+        test a guess of the identifier.
         """
         return hmac.digest(self._key(), f"sealed hash {earlier_hash}".encode(), "sha256").hex()
 
@@ -148,9 +148,9 @@ class Pseudonyms(Names):
     hides_people = True
     kept = "a pseudonym of the identifier"
     without_key = (
-        "if it lies elsewhere, say where by `unlearn migrate --key-file`; without it nobody can be looked up, so "
-        "`request`, `release`, `show`, `add` and `receipt --id` do not work; "
-        "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` do"
+        "if the key is elsewhere, name its file with `unlearn migrate --key-file`; without the key nobody can be "
+        "looked up, so `request`, `release`, `show`, `add` and `receipt --id` do not work; "
+        "`status`, `apply`, `predict`, `evaluate`, `export` and, with fewer checks, `verify` still work"
     )
 
     def stored(self, identifier: str) -> str:

@@ -1,8 +1,8 @@
 """The file of a log in a second place. It has one line of JSON for each transaction of the ledger, with its events.
 
 A line counts only if it is complete. An incomplete line at the end, as after a power failure, was never confirmed,
-because the ledger commits after the line is on the disk. Every event carries its own hash and that of the event before.
-There is only one way to write a line. So every changed byte is noticed. The module has no heavy imports.
+because the ledger commits after the line is on the disk. Every event contains its own hash and the hash of the event
+before. Each line can be written in only one way, so every changed byte is noticed. The module has no heavy imports.
 """
 
 import json

@@ -2,9 +2,9 @@
 
 The events since the backup are appended as they were, so earlier heads and receipts stay valid. Files that belong to
 some of these events are gone: weights, secrets, rows that were added. If these files are needed, one more event,
-``restored``, says from which event the model goes on. The requests since then wait again, and `apply` answers them.
-Versions that were published in the meantime stay published: `State.lost` has these versions, and certificates count
-them or state less (`certificate.lost`).
+``restored``, records the event from which the model continues. The requests since then wait again, and `apply` answers
+them. Versions that were published in the meantime stay published: `State.lost` has these versions, and certificates
+count them or state less (`certificate.lost`).
 
 If a command was killed after it had written the log in the second place and before it committed, the directory lacks
 events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
@@ -38,9 +38,9 @@ class Replayed:
     Attributes:
         events: The number of events that the directory lacked.
         unknown: The number of the directory's events that the source lacked.
-        back_to: The number of the event from which the model goes on; None if no files were lost.
+        back_to: The number of the event from which the model continues; None if no files were lost.
         lost: The versions that were published after that event, and are lost.
-        additions: The records that `add` had added after that event, and that are gone.
+        additions: The additions of `add` after that event, whose records are gone.
         half_written: Whether the log ended with an incomplete line.
         applied: The result of the `apply` that followed.
     """
@@ -138,9 +138,9 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
     if common is None:
         return rows[len(own) :]
     if not common:
-        raise DataError(f"{source} is the log of another model directory than {ledger.path.parent}; nothing was done")
+        raise DataError(f"{source} is the log of a model directory other than {ledger.path.parent}; nothing was done")
     raise DataError(
-        f"{source} and {ledger.path} have {counted(common, 'event')} in common and go on differently, so something was "
+        f"{source} and {ledger.path} have {counted(common, 'event')} in common and then differ, so something was "
         f"recorded after the restore ({counted(len(own) - common, 'event')}): restore the backup once more, run "
         "`unlearn replay` first, and record it again. If only one of them was migrated, run `unlearn migrate` on the "
         "other one first; nothing was done"
@@ -152,8 +152,9 @@ def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
     had = ledger.standing()
     if had is not None and had.path.exists() and (had.ahead or had.trouble):
         raise DataError(
-            f"{source} and the log that {path} had, {had.path}, have different events ({had.trouble or 'it has more'})"
-            f": replay {had.path}, or move it away if it must not count; nothing was done"
+            f"{source} and the earlier log of {path}, {had.path}, have different events "
+            f"({had.trouble or 'the earlier log has more'}): replay {had.path}, or move it away if it must not be used"
+            "; nothing was done"
         )
 
 
@@ -182,9 +183,9 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
             _require_files(directory, ledger, model)
         except (DataError, LedgerError) as error:
             raise LedgerError(
-                f"the files of {directory.path} are neither those of now nor those of the backup's last event, {own} "
-                f"({error}): a command was at work while the backup was made, or a part of it is missing; restore "
-                "another one; nothing was done"
+                f"the files of {directory.path} belong neither to the last event nor to the backup's last event, {own} "
+                f"({error}): a command was running while the backup was made, or a part of the backup is missing; "
+                "restore another backup; nothing was done"
             ) from error
 
 

@@ -1,9 +1,9 @@
-"""How the log in a second place follows the ledger: every transaction is in the log before the ledger commits it.
+"""A log in a second place, which follows the ledger: every transaction is in the log before the ledger commits it.
 
-So whatever happens to the model directory, the log has everything that was ever confirmed. Before the log is written,
-it is compared with the ledger. If the log has more events, the directory was restored from a backup, or a command was
-killed between the two writes. Then nothing is recorded until `replay` has brought the directory up to date. If the log
-has fewer events, the missing ones are written first.
+So the log has everything that was ever confirmed, even if the model directory is lost. Before each write, the log is
+compared with the ledger. If the log has more events, the directory was restored from a backup, or a command was killed
+between the two writes. Then nothing is recorded until `replay` has brought the directory up to date. If the log has
+fewer events, the missing ones are written first.
 """
 
 import functools
@@ -30,8 +30,8 @@ class Standing(NamedTuple):
     Attributes:
         path: Path of the log.
         ahead: The number of events that the log has and the ledger lacks.
-        has_newer_version: Whether one of the events that are ahead is a version of the model, so that the directory has
-            an old version.
+        has_newer_version: Whether one of these events published a version of the model, so that the directory has an
+            old version.
         behind: The number of events that the log lacks; they are written together with the next event.
         trouble: The reason why the log cannot be used: it is missing, damaged, or has different events.
         has_other_events: Whether the log has different events. It may then have more events than the directory, for
@@ -47,7 +47,7 @@ class Standing(NamedTuple):
 
     @property
     def may_have_newer_version(self) -> bool:
-        """Whether the directory's model may be an old one, which knows people who were removed later."""
+        """Whether the directory's model may be an old version, made with records that were removed later."""
         return self.has_newer_version or self.has_other_events
 
 
@@ -85,7 +85,7 @@ def problem_of(standing: Standing, directory: Path) -> str | None:
         command = f"unlearn replay {shlex.quote(str(directory))} --from {shlex.quote(str(standing.path))}"
         return (
             f"{directory} is behind its log {standing.path} by {counted(standing.ahead, 'event')}, as after a restore "
-            f"or a command that was killed: `{command}` brings it to the present"
+            f"or a command that was killed: `{command}` brings it up to date"
         )
     if standing.trouble is not None:
         return (
@@ -115,7 +115,7 @@ def follow(
         is_new: Whether the transaction itself sets this path as the log's place, so that the file may not exist yet.
 
     Returns:
-        A function that undoes the writing; it must be called if the transaction fails.
+        A function that undoes the writing; call it if the transaction fails.
 
     Raises:
         DataError: The log is ahead of the ledger, is damaged, or has different events.

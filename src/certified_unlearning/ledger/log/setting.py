@@ -36,7 +36,8 @@ def set_log(path: Path, to: Path | None) -> Moved:
 
     Raises:
         ParameterError: The file is in the model directory, is itself a directory, or its directory does not exist.
-        DataError: The directory cannot be read, is behind its present log, or the file holds something else.
+        DataError: The directory cannot be read or is behind its present log, or the file is not a log of this
+            directory.
         StorageError: The file or the ledger cannot be written.
     """
     directory = ModelDirectory(path)
@@ -57,7 +58,7 @@ def checked_place(to: Path, directory: Path) -> Path:
     """
     place = to.resolve()
     if place.is_relative_to(directory.resolve()):
-        raise ParameterError(f"{to} lies in the model directory: what destroys that would destroy the log, too")
+        raise ParameterError(f"{to} is in the model directory: what destroys the model would destroy the log, too")
     if place.is_dir():
         raise ParameterError(f"{to} is a directory; name a file in it, such as {to / 'log.jsonl'}")
     if not place.parent.is_dir():
@@ -72,7 +73,8 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
     Args:
         ledger: The ledger.
-        version: Whether only a newer version of the model counts, because the caller depends on nothing else.
+        version: Whether to raise the error only if the log may have a newer version of the model, because the caller
+            depends on nothing else.
     """
     standing = standing_settled(ledger)
     if standing is None:

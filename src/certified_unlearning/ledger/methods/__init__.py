@@ -1,1 +1,1 @@
-"""What each mechanism does in a ledger: one module for each subclass of `ledger.method.Method`."""
+"""The mechanisms in a ledger: one module for each subclass of `ledger.method.Method`."""

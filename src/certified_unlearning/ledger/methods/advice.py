@@ -70,7 +70,7 @@ class Advice(ABC, Generic[PlanT]):
     worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
-        """Yield sentences on what is wrong and what helps. The quality may be that on the trial's records or others."""
+        """Yield sentences on what is wrong and what helps. ``quality`` may come from other records than the trial's."""
         same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
@@ -81,7 +81,7 @@ class Advice(ABC, Generic[PlanT]):
 
     @abstractmethod
     def _against_noise(self, same: PredictionScores) -> str:
-        """Return in words what is better than the current version, if the same model without noise is better."""
+        """Return a phrase on what is better than the current version; called if the model without noise is better."""
 
     @abstractmethod
     def _option(
@@ -140,12 +140,12 @@ class Advice(ABC, Generic[PlanT]):
         other = ""
         if self.plan.classes == 2:
             other = (
-                "; this one tells of the training records, and `unlearn evaluate --choose-threshold balanced` "
-                "chooses one on others"
+                "; this threshold reveals something of the training records, and `unlearn evaluate --choose-threshold "
+                "balanced` chooses one on other records"
             )
             second = (self.table.classes or ())[1]
             mean = self.trial.mean_probabilities(self.weights)[1]
-            how = f"predict {second} where its probability is above {mean:.4g}, its mean here, in place of one half"
+            how = f"predict {second} where its probability is above {mean:.4g}, its mean here, instead of one half"
         yield (
             f"a class is rarer than others: {how}; then balanced accuracy is {self.worth.by_mean:.3f} in place of "
             f"{self.worth.balanced:.3f}{other}"

@@ -1,8 +1,8 @@
-"""Ensembles whose answers are certified. Each shard has a budget, and is trained again when the budget is spent.
+"""Ensembles whose answers are certified. Each shard has a budget, and is trained again when the budget is used up.
 
-No parameters are published: until their shard is trained again, they depend on removed records. They are a version's
-secret, together with boxes and checkpoints; the version's weights are empty. The certificate covers the answers of
-`unlearn predict`.
+No parameters are published, because they depend on removed records until their shard is trained again. Together with
+boxes and checkpoints, they are a version's secret; the version's weights are empty. The certificate covers the answers
+of `unlearn predict`.
 
 The rows of removed records are zero before a removal begins, and no removal reads them: a shard that is trained again
 reads the remaining records. Training draws nothing at random, so an `apply` that was killed and is run again ends with
@@ -34,8 +34,8 @@ class CertifiedAnswers(Method[EnsemblePlan]):
     plans = (EnsemblePlan,)
     stays_on_the_cpu = True
     no_additions = (
-        "which record lies in which slice was drawn for the records that there were at `unlearn init`, and the bounds "
-        "of its certified answers count the records that leave a shard, not those that come"
+        "its slices were drawn for the records that there were at `unlearn init`, and the bounds of its certified "
+        "answers allow for records that leave a shard, not for new records"
     )
 
     def learn(self, device: torch.device) -> Outcome:
@@ -67,7 +67,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         taken: RemovedRows | None,
         device: torch.device,
     ) -> Outcome:
-        """Take records out, and train again the shards whose budget is then spent; see `Method.remove`."""
+        """Take records out, and retrain the shards whose budget is then used up; see `Method.remove`."""
         shards = self.shards(secret)
         shards.forget(rows)
         return _version(shards)
@@ -78,13 +78,13 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         """Train again on the remaining records, and compare the result with the trained shards; see `Method.check`."""
         shards = self.shards(secret)
         if shards.present.nonzero()[:, 0].tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} has other records than those that remain")
+            raise DataError(f"the state of {self._directory.path} has records other than those that remain")
         counts = shards.slices[shards.present].bincount(minlength=len(shards.standing.left)).tolist()
         if counts != shards.standing.left:
-            raise DataError(f"the state of {self._directory.path} counts other records than those that are left")
+            raise DataError(f"the state of {self._directory.path} has wrong counts of the records that are left")
         due = self._standing(answered)
         if (due.left, due.pending) != (shards.standing.left, shards.standing.pending):
-            raise DataError(f"the state of {self._directory.path} has other budgets left than its requests leave")
+            raise DataError(f"the state of {self._directory.path} has budgets that do not follow from its requests")
         shards.check(self._plan.settings.learn(shards.rows, shards.labels, shards.present, self._plan.generator))
 
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> EnsembleCertificate:
@@ -127,11 +127,11 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         places = [batch.places or () for batch, _ in answered]
         for (batch, _), each in zip(answered, places, strict=True):
             if sum(count for _, count in each) != batch.records:
-                raise DataError(f"version {batch.version} does not say of all its records where they lay")
+                raise DataError(f"version {batch.version} does not state the slices of all its records")
         try:
             return replayed(self._plan.sharding, [[(place, count) for place, count in each] for each in places])
         except ParameterError as error:
-            raise DataError(f"versions of {self._directory.path} say of records where none lay: {error}") from error
+            raise DataError(f"versions of {self._directory.path} state impossible slices: {error}") from error
 
     def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the rows as networks read them, and the classes as numbers; both are zero for removed records.

@@ -48,7 +48,7 @@ class RefitAdvice(Advice[RefitPlan]):
         sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
         options = [self._with(f"--sigma {sigma:.2g}", self.plan.strong_convexity, Noise(sigma)) for sigma in sigmas]
         first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
-        return f"{first.words} ({first.expected.in_words()}), with which data are read again more often"
+        return f"{first.words} ({first.expected.in_words()}), with which the data are read again more often"
 
     def _option(
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None

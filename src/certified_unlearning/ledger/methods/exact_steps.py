@@ -2,24 +2,24 @@
 
 The state is secret: it shows which steps used which records, and holds gradients without noise. It is kept next to the
 published weights until the next `apply`, which makes a new state and overwrites the old one. Nothing in the new state
-shows what a removal cost or whether it took steps again: that would tell when a record was used.
+shows the cost of a removal, or whether the removal took steps again, because this would tell when a record was used.
 
 The rows of a removed record are zero before its removal begins, so an interrupted `apply` finds them gone. The state
 has what the removal needs: the batches that contain the record, and the gradients of these batches with the record. New
 gradients are computed from the batches without the record, and all other records of these batches stay.
 
 The seed of a removal is drawn with the version before it, and kept in the secret. So an `apply` that is killed and run
-again ends as the first one would have. Suppose instead that each `apply` drew a seed. An `apply` that takes steps again
-takes longer, would be killed more often and would get another chance. The result would not have the distribution of
-learning anew.
+again has the result that the first run would have had. Suppose instead that each `apply` drew a seed. An `apply` that
+takes steps again takes longer, so it would be killed more often, and its next run would have another seed. The result
+would not have the distribution of learning anew.
 
 A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
 requests. With the same random numbers, the difference of the two published models would show, without noise, how the
-requests differ. So the seed is hashed with the removed and added records: other records give other numbers, even after
-a restore that the log does not name. If the log names the restore, this name is hashed, too: every restore gives
-another draw, and every `apply` after one restore gives the same draw. A restored state has the distribution of learning
-anew on the records of its time under one condition: the drawn numbers had no influence on the loss of the directory or
-on the choice of the backup. The certificate states this condition (`certificate.lost`).
+requests differ. So the seed is hashed with the removed and added records. Then other records give other random numbers,
+even after a restore that the log does not name. If the log names the restore, this name is hashed, too: each restore
+has its own draw, and every `apply` after the same restore has the same draw. A restored state has the distribution of
+learning anew on the records of its time under one condition: the drawn numbers had no influence on the loss of the
+directory or on the choice of the backup. The certificate states this condition (`certificate.lost`).
 """
 
 import hashlib
@@ -83,7 +83,7 @@ class ExactSteps(Method[ExactPlan]):
         return self._version(self._descent(self._plan.n).learn(torch.arange(self._plan.n), Draws.fresh()))
 
     def plan_after(self, answered: Sequence[Answered]) -> ExactPlan:
-        """Return the plan whose ``n`` counts all records that were ever in the model. No constant depends on it."""
+        """Return the plan whose ``n`` counts all records that were ever in the model. No constant depends on ``n``."""
         return self._plan.model_copy(update={"n": self._plan.n + added_by(answered)})
 
     def planned(
@@ -99,8 +99,8 @@ class ExactSteps(Method[ExactPlan]):
         if len(rows) > most:
             raise InfeasibleError(
                 f"{counted(len(rows), 'record')} cannot be removed from {left}: more than batch_size = "
-                f"{self._plan.batch_size} must be left, so at most {most} can go; nothing was done, and only a new "
-                "model can do without them"
+                f"{self._plan.batch_size} must be left, so at most {most} can be removed; nothing was done, and only a "
+                "new model can leave them out"
             )
         return Removal(len(rows), 0)
 
@@ -129,7 +129,7 @@ class ExactSteps(Method[ExactPlan]):
         """Recompute every kept step from the one before, and the published weights; see `Method.check`."""
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} has other records than those that remain")
+            raise DataError(f"the state of {self._directory.path} has records other than those that remain")
         self._descent(self.plan_after(answered).n).check(state)
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 
@@ -194,7 +194,7 @@ class ExactSteps(Method[ExactPlan]):
         return outcome_of(self._published(state), state.tensors(), self._plan.step_size)
 
     def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
-        """Return the published weights: all of one score, then all of the next."""
+        """Return the published weights: all weights of one score, then all weights of the next."""
         model: NDArray[Any] = state.model()[0].numpy()
         return model.reshape(self._plan.features, -1).T.ravel()
 
@@ -206,7 +206,7 @@ def outcome_of(weights: NDArray[Any], state: Mapping[str, torch.Tensor], step_si
         DataError: Learning diverged.
     """
     if not np.isfinite(weights).all():
-        raise DataError(f"learning diverged with step_size = {step_size:g}; a smaller one may do")
+        raise DataError(f"learning diverged with step_size = {step_size:g}; a smaller one may work")
     arrays = {name: each.numpy() for name, each in state.items()}
     return Outcome(weights, None, Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"}))
 

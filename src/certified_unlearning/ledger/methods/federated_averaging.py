@@ -2,13 +2,13 @@
 
 The state is secret. For each round, the state has the model and the sum of the clients' messages, with and without
 noise. The state does not depend on clients that have left. As in `methods.exact_steps`, the seed of a removal is kept
-with the version before the removal. So an `apply` that is killed and run again ends as the first one would have, up to
-rounding.
+with the version before the removal. So an `apply` that is killed and run again has the result that the first run would
+have had, up to rounding.
 
 A removal recomputes the messages of the leaving clients in every round, from their rows, which `apply` reads before it
-zeroes them. If `apply` was killed after that, these rows are gone. Then the sums of the remaining clients are computed,
-and the messages of the leaving clients are the difference. This takes as long as learning anew, and has the same
-result.
+zeroes them. If `apply` was killed after it had zeroed these rows, they are gone. Then the sums of the remaining clients
+are computed anew. The difference between the kept sums and these sums is the leaving clients' messages. This takes as
+long as learning anew, and has the same result.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class FederatedSteps(Method[FederatedPlan]):
     stays_on_the_cpu = True
     needs_what_it_removes = True
     no_audits = "its clients leave with all their rows, and the canaries of an audit are single records"
-    no_additions = "sums of what clients send are divided by the number of clients that there were at `unlearn init`"
+    no_additions = "sums of clients' messages are divided by the number of clients that there were at `unlearn init`"
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -122,7 +122,7 @@ class FederatedSteps(Method[FederatedPlan]):
         )
 
     def _owners(self) -> torch.Tensor:
-        """Return the client of each row of the table, -1 for a row without owner; leaving clients are included.
+        """Return the client of each row of the table, including leaving clients; -1 for a row without an owner.
 
         Raises:
             DataError: The ledger names a row that is not in the table.
@@ -132,7 +132,7 @@ class FederatedSteps(Method[FederatedPlan]):
         owners, first = torch.full((self._plan.n,), -1), dict[str, int]()
         for identifier, row in sorted(records, key=lambda record: record[1]):
             if not 0 <= row < self._plan.n:
-                raise DataError(f"{self._directory.ledger} speaks of row {row}, but there are {self._plan.n} rows")
+                raise DataError(f"{self._directory.ledger} names row {row}, but there are {self._plan.n} rows")
             owners[row] = first.setdefault(identifier, row)
         return owners
 
@@ -142,7 +142,7 @@ class FederatedSteps(Method[FederatedPlan]):
         Args:
             owners: The client of each row.
             rows: Rows that are zeros in the copy already.
-            taken: The content of these rows before; None if it is not known any more.
+            taken: The content of these rows before they were zeroed; None if it is not known any more.
         """
         plan = self._plan
         # The memory map is private: writing to it changes the memory, not the file.
@@ -157,7 +157,7 @@ class FederatedSteps(Method[FederatedPlan]):
         tensors, seed = kept_in(secret)
         run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
-            raise DataError(f"the state of {self._directory.path} has other clients than those that remain")
+            raise DataError(f"the state of {self._directory.path} has clients other than those that remain")
         return run, seed
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:

@@ -57,7 +57,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         ]
         return (
             ", ".join(f"{each.words} ({each.expected.in_words()})" for each in helpful)
-            or "nothing that was tried, so far more records"
+            or "many more records, because nothing that was tried is better"
         )
 
     def _expected_again(self) -> PredictionScores:
@@ -106,7 +106,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     advice = NoisyAdvice
     no_additions = (
         "its noise and its steps were planned for the records that there were at `unlearn init`, and its certificates "
-        "add up one stream of removals from them"
+        "add up one stream of removals from these records"
     )
 
     def noise(self) -> tuple[float, bool]:

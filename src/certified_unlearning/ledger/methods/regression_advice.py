@@ -1,6 +1,8 @@
-"""Alternatives to a model that predicts numbers no better than their mean. Each is tried before it is named.
+"""Alternatives to a model that predicts numbers no better than their mean.
 
-Models without noise are fitted on one half of the records and evaluated on the other, both ways. Noise with a standard
+Each alternative is tried before it is named.
+
+Models without noise are fitted on each half of the records and evaluated on the other half. Noise with a standard
 deviation ``s`` in each direction of the weights increases the expected squared error of a row ``x`` by ``s^2 |x|^2``.
 """
 
@@ -15,11 +17,11 @@ from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 GAIN = 0.03
 """Smallest increase of R^2 that counts as better."""
 LITTLE = 0.1
-"""If R^2 without noise is below this, the columns hardly tell the label."""
+"""If R^2 without noise is below this value, the columns hardly predict the label."""
 LARGER = (10, 100, 1000, 10_000, 100_000)
 """Factors by which ``C`` is increased in trials. The smallest factor that is nearly the best is named."""
 LEAST_SPREAD = 0.02
-"""If the standard deviation of targets, mapped to [-1, 1], is below this, their range is far too wide."""
+"""If the standard deviation of targets, mapped to [-1, 1], is below this value, their range is far too wide."""
 
 
 class RegressionTrial(NamedTuple):
@@ -48,7 +50,7 @@ class RegressionTrial(NamedTuple):
     noise: float
 
     def sentences(self, found: float) -> list[str]:
-        """Return what the trouble is, and what helps, in words.
+        """Return sentences on what the trouble is, and on what helps.
 
         Args:
             found: The R^2 of the current version on these records.
@@ -76,7 +78,7 @@ class RegressionTrial(NamedTuple):
                 f"{larger[times]:.3f} in place of {found:.3f}"
             )
         if not said and same < LITTLE:
-            said.append(f"these columns hardly tell the label: without noise a linear model has R^2 {same:.3f}")
+            said.append(f"these columns hardly predict the label: without noise a linear model has R^2 {same:.3f}")
         return said
 
     def expected(self, times: float, noise: float) -> float:

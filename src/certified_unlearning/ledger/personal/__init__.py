@@ -1,1 +1,1 @@
-"""What a person can read about a model, in plain words without technical terms."""
+"""The page for a person about a model, in plain words without technical terms."""

@@ -67,7 +67,7 @@ class Letter:
         answering: The version that carried the request out; None if there is none yet.
         head: The head of the log.
         unfinished: Whether files of earlier versions may be left.
-        kept: What the log keeps of the person, in words: the identifier, or a pseudonym of it.
+        kept: The words for what the log keeps of the person: the identifier, or a pseudonym of it.
         is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
         made_with: The numbers of the versions that were made with the records.
         lost_answers: The versions that were made without the records, and that a restore lost.
@@ -120,22 +120,21 @@ class Letter:
         folder = f"The model's folder is {self.path}."
         verifies = (
             f"`{self.verify_command}` calculates all numbers again, and shows whether an entry of the log was changed "
-            "or dropped since now."
+            "or dropped after this page was made."
         )
         if self.request is None:
             finish = () if self._is_in else (f"`{self.apply_command}` finishes the addition.",)
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
-            f"The request is entry {self.request.sequence:,} of the log. No entry can be "
-            f"taken out alone: {self.kept}, the number of records and the dates are kept as long as the folder is. For "
-            "you this is personal data. Your letter to the person has to say how long you keep the folder, and on what "
-            "legal basis."
+            f"The request is entry {self.request.sequence:,} of the log. A single entry cannot be deleted, so "
+            f"{self.kept}, the number of records and the dates are kept as long as the folder is. For you, these are "
+            "personal data. Your letter to the person has to say how long you keep the folder, and on what legal basis."
         )
         if self.is_lost:
             others = "Remove the records from the original file and all other copies, and do not add them again."
             return (folder, others, kept, verifies)
         if self.is_held:
-            why = f"The request is on hold ({self.request.payload.get('reason')}): `{self.release_command}` ends that."
+            why = f"The request is on hold ({self.request.payload.get('reason')}): `{self.release_command}` ends it."
             return (folder, why, kept, verifies)
         if self.answering is None:
             return (folder, f"`{self.apply_command}` carries the request out.", kept, verifies)
@@ -150,8 +149,9 @@ class Letter:
             f"On {_date(answering.time)}, {self._records()} {self._was} removed from this software's copy of the data, "
             f"and version {answering.version} of the model was made.",
             self.certified.done(steps, answering.reading),
-            f"{versions[0].upper()}{versions[1:]} of the model had been made with the {self._it}, and may still show "
-            f"information from {self._them}, wherever a copy is.",
+            f"{versions[0].upper()}{versions[1:]} of the model had been made with the {self._it}. Every copy of "
+            f"{'this version' if len(self.made_with) == 1 else 'these versions'} may still show information from "
+            f"{self._them}.",
             "The software did nothing with other copies of the data, such as the original file and backups.",
             *self._left(answering),
             f"{_ANSWER_SHOULD_SAY} what happened to other copies of the data and to earlier versions of the model, and "
@@ -182,14 +182,15 @@ class Letter:
     def _scope(self) -> tuple[str, ...]:
         name = self.path.resolve().name
         return (
-            f'It is about one model, which its operator calls "{name}": numbers, calculated from many people\'s '
-            "records, with which a computer makes predictions. When records are removed or added, a new version is "
-            "made.",
-            "The operator uses this software, and is normally the one that you asked. A record is one entry of data. "
-            f"{self.name} is the operator's identifier for you. Data under other identifiers are not covered.",
-            "It can be attached to the operator's answer. It is not all that a law may ask for, and no legal advice. "
-            "It does not say to whom data or versions were given; you may ask the operator.",
-            f"It was made on {_day(_now())} by certified-unlearning {code_version()}.",
+            f'This page is about one model, which its operator calls "{name}". A model is a set of numbers, calculated '
+            "from many people's records, with which a computer makes predictions. When records are removed or added, "
+            "a new version is made.",
+            "The operator is the company, authority or person that uses this software, and normally the one that you "
+            f"asked. A record is one entry of data. {self.name} is the operator's identifier for you. Data under other "
+            "identifiers are not covered.",
+            "The page can be attached to the operator's answer. A law may require more than this page says, and the "
+            "page is no legal advice. It does not say to whom data or versions were given; you can ask the operator.",
+            f"The page was made on {_day(_now())} by certified-unlearning {code_version()}.",
         )
 
     def _stays(self) -> tuple[str, ...]:
@@ -252,7 +253,7 @@ class Letter:
             if answering is current
             else f" The current version is version {current.version}, made without the {self._it} as well."
         )
-        places = f"entries saying at which place in the data the {self._it} stood"
+        places = f"entries that say where in the data the {self._it} {self._was}"
         if self.unfinished:
             files = (
                 f"This work was interrupted. Files of earlier versions, and {places}, may still be in the model's "
@@ -274,9 +275,9 @@ class Letter:
         """Return sentences on what is kept of the person, why, and for how long."""
         return (
             f"The log keeps {self.kept} {self.name}, the number of records, and the dates. This documents the removal, "
-            "and prevents that a record with this identifier is added again. The same data under another identifier "
+            "and ensures that no record with this identifier is added again. The same data under another identifier "
             "would not be recognised.",
-            "These entries stay as long as the model's folder does: they cannot be taken out alone. "
+            "These entries are kept as long as the model's folder is, because a single entry cannot be deleted. "
             f"{_ANSWER_SHOULD_SAY} how long that is.",
         )
 
@@ -285,7 +286,7 @@ class Letter:
         return "The software does not remove traces on the storage device or in its snapshots."
 
     def _lost_answers(self, now: str) -> tuple[str, ...]:
-        """Return sentences that say that a removal was carried out before the folder was restored from a backup."""
+        """Return sentences on a removal that was carried out before the folder was restored from a backup."""
         if not self.lost_answers or self.state.restored is None:
             return ()
         first = self.lost_answers[0]
@@ -296,7 +297,7 @@ class Letter:
         )
 
     def _became(self) -> tuple[str, ...]:
-        """Return sentences that say that a restore lost the records, and which versions still know them."""
+        """Return sentences on a restore that lost the records, and on the versions that were made with the records."""
         restored = "" if self.state.restored is None else f"By {_date(self.state.restored.time)} "
         versions: tuple[str, ...] = ()
         if self.made_with:
@@ -314,11 +315,11 @@ class Letter:
 
     @property
     def _secret_state(self) -> list[str]:
-        """What the certificate says of a secret state that only learning anew replaces."""
+        """The certificate's statements about a secret state that only learning anew replaces."""
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
-        """Return sentences that say which version the result is about, and under which conditions it holds."""
+        """Return sentences on the version that the result is about, and on the conditions under which it holds."""
         unknown: tuple[str, ...] = ()
         if self._depends_on_reasons:
             weaker = (
@@ -331,14 +332,14 @@ class Letter:
                 "Often nobody can know whether the first condition is met, because nobody has to give a "
                 f"reason.{weaker}",
             )
-        open_points = f' It leaves open some points, under "{_NOT_COVERED}".' if self._gaps else ""
+        open_points = f' The points that it leaves open are under "{_NOT_COVERED}".' if self._gaps else ""
         return (
             f"This is about {self._current}, current on {_date(_now())}. For later versions, ask for a new page.",
             "The result at the end of this section holds only if the software ran as described, and if the following "
             f"conditions are met.{open_points}",
             *in_plain_words(self._conditions_stated),
             f"No software can check these conditions. {_ANSWER_SHOULD_SAY} which of them the operator knows to be met, "
-            "and how. They limit the result, not your right to ask.",
+            "and how. These conditions limit the result, not your right to ask.",
             *unknown,
         )
 
@@ -354,12 +355,12 @@ class Letter:
 
     @property
     def _gaps(self) -> list[str]:
-        """The assumptions that a reader takes for gaps in the result."""
+        """The assumptions that are shown to the reader as gaps in the result."""
         return [each for each in self._assumptions if each in LEFT_OUT]
 
     @property
     def _weaker(self) -> str | None:
-        """What holds without the first condition; None if that condition is not about reasons, or if nothing holds."""
+        """The statement without the first condition; None if it is not about reasons, or if there is no statement."""
         return self.certified.with_reactions() if self._depends_on_reasons else None
 
     @property
@@ -397,8 +398,8 @@ class Letter:
     def _checks(self) -> tuple[str, ...]:
         return (
             f"An expert whom the operator gives the file {self._certificate}, the certificate, can calculate the "
-            "result again. That does not show that the removal was carried out as described: only somebody with access "
-            "to the operator's computers can examine that.",
+            "result again. This calculation does not show whether the removal was carried out as described: only "
+            "somebody with access to the operator's computers can examine that.",
             *self._last_entry(),
         )
 
@@ -417,15 +418,16 @@ class Letter:
                 for each in self.certified.all_shares()
             ),
             f"It compares with {with_distributions(self.certified.comparator)}. {self.certified.with_known_number()}",
-            f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of this file "
-            f"is {self.state.current.certificate_sha256}.",
+            f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of the "
+            f"certificate's file is {self.state.current.certificate_sha256}.",
         )
 
     def _last_entry(self) -> tuple[str, str]:
         return (
-            "Keep this page: somebody who compares it with the log can notice later changes of entries that were "
-            "there. The comparison says nothing about changes made before this page.",
-            f"When this page was made, the head of the log (its entries, and the hash of the last) was {self.head}.",
+            "Keep this page: somebody who compares it with the log can see whether the entries that the log has now "
+            "were changed later. Changes that were made before this page cannot be seen in this way.",
+            "When this page was made, the head of the log (the number of its entries, and one hash of them all) was "
+            f"{self.head}.",
         )
 
     @property

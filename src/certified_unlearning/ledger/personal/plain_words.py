@@ -11,7 +11,7 @@ from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOS
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
 _NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
-    "Nobody asked for a removal, and no new record came about, because of something that the model had said. "
+    "Nobody asked for a removal, and no new record was created, because of something that the model had said. "
     f"{_EVEN_ONE}"
 )
 _NO_RESTORES = (
@@ -19,14 +19,14 @@ _NO_RESTORES = (
     "model had said."
 )
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal, and no new record came about, because of something that the model had said. Nor was "
-    f"that because of something that its files had shown, or because of how long a removal had taken. {_EVEN_ONE}"
+    "Nobody asked for a removal, and no new record was created, because of something that the model had said. The "
+    f"content of the model's files and the duration of a removal were no reasons for this, either. {_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
-EARLIER = "Versions that were made with the removed records may still show information from them, wherever a copy is."
+EARLIER = "Every copy of a version that was made with the removed records may still show information from them."
 _COLUMNS = (
-    "Which details of a person the model uses, and their possible values, were decided without looking at the removed "
-    "records. For example, no list of towns was taken from the data."
+    "The details of a person that the model uses, and their possible values, were chosen without looking at the "
+    "removed records. For example, no list of towns was taken from the data."
 )
 _NOISE = "Nobody who sees the model knows the random numbers that it was made with."
 _ROUNDING = (
@@ -34,13 +34,13 @@ _ROUNDING = (
     "them."
 )
 _SECRET = (
-    "The secret files in the model's folder (those from which later versions are made) are kept secret, and no older "
-    "copy of them is kept, such as in a backup or a snapshot. A copy that was destroyed before anybody read it does no "
+    "Later versions are made from secret files in the model's folder. These files are kept secret, and no older copy "
+    "of them is kept, for example in a backup or a snapshot. A copy that was destroyed before anybody read it does no "
     "harm."
 )
 _SECRET_MODEL = (
-    "The model's numbers and the other files from which later versions are made are kept secret: others see the "
-    "model's answers only. No older copy of these files is kept, such as in a backup or a snapshot."
+    "The model's numbers and the other files from which later versions are made are kept secret: others see only the "
+    "model's answers. No older copy of these files is kept, for example in a backup or a snapshot."
 )
 
 SECRET_STATE = (
@@ -69,21 +69,21 @@ REACTIONS = {
     "for epsilon, not for epsilon_all_releases: requests and restores from backups are fixed in advance and do not "
     "depend on published models": f"{_NO_RESTORES} {_EVEN_ONE}",
     "for epsilon, not for epsilon_all_releases: requests, added records and restores from backups are fixed in advance "
-    "and do not depend on published models": f"{_NO_RESTORES} No new record came about because of that. {_EVEN_ONE}",
+    "and do not depend on published models": f"{_NO_RESTORES} No new record was created because of that. {_EVEN_ONE}",
     "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
 }
-"""Assumptions that requests depend on nothing. `Certificate.with_reactions` says what holds otherwise.
+"""Assumptions that requests depend on nothing. `Certificate.with_reactions` states what holds otherwise.
 
 These assumptions come first among the conditions."""
 
 LEFT_OUT = {
     "nobody concludes anything from when data were read again": (
-        "How long a removal takes, and when the model has to be calculated anew, may depend on people's records. What "
-        "somebody may learn from that is not covered."
+        "How long a removal takes, and when the model has to be calculated anew, may depend on people's records. The "
+        "result does not cover what somebody may learn from this."
     ),
     "nobody concludes anything from the last bits of the published weights' noise": (
-        "The calculation treats the noise as perfectly random. A computer makes it with a very small error. What an "
-        "expert may learn from this error is not covered."
+        "The calculation treats the noise as perfectly random. A computer makes it with a very small error. The "
+        "result does not cover what an expert may learn from this error."
     ),
     "numbers are real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
@@ -96,12 +96,12 @@ PLAIN_WORDS = {
     # Assumptions on which guarantees rest.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
-        f"{_COLUMNS} Only the list of the model's possible answers was taken from the records. It stays as it was, and "
-        "may show that a removed record existed."
+        f"{_COLUMNS} Only the list of the model's possible answers was taken from the records. This list does not "
+        "change, and may show that a removed record existed."
     ),
     "class weights are constants that do not depend on the records": (
-        "How much more importance the model gives to some kinds of records, for example to rare ones, was decided "
-        "without looking at the records."
+        "The importance that the model gives to each kind of record, for example more importance to rare ones, was "
+        "chosen without looking at the records."
     ),
     "the range of targets does not depend on the records": (
         "The smallest and the largest number that the model may have to predict were fixed without looking at the "
@@ -110,7 +110,7 @@ PLAIN_WORDS = {
     "nobody who sees the model knows the noise": _NOISE,
     "nobody knows the randomness": _NOISE,
     "single operations are rounded to nearest, and exponentials are right to 4 units in the last place": (
-        "The computer's processor rounds numbers as its makers say."
+        "The computer's processor rounds numbers as its manufacturer specifies."
     ),
     "the state is secret, and no older copy of it is kept": _SECRET,
     "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET_MODEL,
@@ -118,7 +118,7 @@ PLAIN_WORDS = {
         "The model was made from the records as its certificate says."
     ),
     "constants, starts, slices and the moment of stopping were not chosen by the records": (
-        "The settings of training were decided without looking at the records."
+        "The settings of training were chosen without looking at the records."
     ),
     OBLIVIOUS_RESTORE.statement: (
         "The model's folder was restored from a backup. This was not done because of something that the model had "
@@ -130,8 +130,8 @@ PLAIN_WORDS = {
     ),
     # Statements on what is not promised.
     NOTHING_OF_LOST_RELEASES: (
-        "Versions that were made between the backup and the loss of the model's folder are not covered, wherever a "
-        "copy of them is."
+        "Versions that were made between the backup and the loss of the model's folder are not covered, and neither "
+        "are their copies."
     ),
     "nothing about requests that were made because of what a model said": _NO_REACTIONS,
     "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
@@ -160,16 +160,16 @@ PLAIN_WORDS = {
     ),
     "nothing about inputs without an answer, and no differential privacy of the answers: which inputs have none "
     "depends on the records, those that were removed included, and leaks": (
-        "To some questions the model gives no answer. Which questions these are may show something about the removed "
+        "To some questions the model gives no answer. The list of these questions may show something about the removed "
         "records."
     ),
     "nothing about probabilities, numbers of votes or of shards that abstain: labels only": (
-        "Only the answers are covered, not how sure the model is of them."
+        "The result covers only the answers, not how sure the model is of them."
     ),
     "nothing about which shard is trained again, and when: that tells in which shards removed records lay, and so does "
     "the time that a request takes; it depends on nothing that the records said": (
-        "The model has several parts. Which part is trained again, and when, shows in which part the removed records "
-        "were, but nothing of what they said."
+        "The model has several parts. Somebody who sees which part is trained again, and when, learns in which part "
+        "the removed records were, but nothing of their content."
     ),
     "nothing where slices are drawn anew after a removal, or what was published before one was kept": (
         "Answers that the model gave before the removal, and that somebody kept, are not covered."

@@ -1,6 +1,6 @@
 """A page for one person: what was asked and done, what is and is not guaranteed, and how to check it.
 
-The page is for that person and for lawyers. What the operator must do is printed below the page, never on it.
+The page is for that person and for lawyers. The operator's tasks are printed below the page, never on it.
 
 The module has no heavy imports: it reads the ledger and the current certificate, but neither data nor weights.
 """
@@ -23,7 +23,7 @@ from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
 
 Stage = Literal["no request", "on hold", "waiting", "removed", "lost"]
-FOR_THE_OPERATOR = "For the operator of the model, and no part of the page"
+FOR_THE_OPERATOR = "For the operator of the model (not part of the page)"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             if absent is not None:
                 raise ParameterError(
                     f"identifier {name!r} is not in the training data: event {absent.sequence} of the log, "
-                    f"{absent.time}, says that this was the answer to the request; `unlearn receipt` proves that"
+                    f"{absent.time}, records this answer to the request; `unlearn receipt` proves that"
                 )
             if request is None and not present:
                 hint = "" if like is None else f" (did you mean {names.in_words(name, like)}?)"

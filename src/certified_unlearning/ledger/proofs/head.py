@@ -61,9 +61,9 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
     """
     if earlier.size > len(hashes):
         raise LedgerError(
-            f"{where} is behind: the head {earlier} is of {earlier.size:,} events, and there are {len(hashes):,}. "
+            f"{where} is behind: the head {earlier} is of {earlier.size:,} events, and the log has {len(hashes):,}. "
             "Either events were dropped from the end, or the directory was restored from a backup: then `unlearn "
-            "replay` brings it to the present, from the log in a second place or the lost directory's ledger.sqlite"
+            "replay` brings it up to date, from the log in a second place or the lost directory's ledger.sqlite"
         )
     if merkle.root(hashes[: earlier.size]) != earlier.root:
         raise LedgerError(
@@ -101,7 +101,7 @@ def leaves_of(directory: ModelDirectory, ledger: Ledger) -> list[Leaf]:
         stored = {each.sequence: each.hidden for each in ledger.earlier()}
         lost = next((event.sequence for event in events if event.salt is None and event.sequence not in stored), None)
         if lost is not None:
-            raise LedgerError(f"{ledger.path} was tampered with: it lacks what proofs hide of event {lost}")
+            raise LedgerError(f"{ledger.path} was tampered with: it lacks the hidden part of event {lost}")
     elif events[0].payload.get("key_check", key_check(ledger.key())) != key_check(ledger.key()):
         raise LedgerError(f"{directory.ledger} was tampered with: its first event records another key of identifiers")
     return [Leaf.of(event, names, stored.get(event.sequence)) for event in events]

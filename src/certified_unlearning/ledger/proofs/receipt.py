@@ -2,8 +2,8 @@
 
 A receipt holds the events of one person's request, in which a pseudonym stands for the person. It also holds the hashes
 that lead from each event to the head of the log. It proves that the events were recorded in this order, and which
-certificate belongs to the version that answered the request. It does not prove that no later event was left out, nor
-that the steps of a removal were executed.
+certificate belongs to the version that answered the request. A receipt may leave out later events, and it does not
+prove that the steps of a removal were executed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ def make_receipt(
             restored from a backup, and its log in the second place has more events.
     """
     if identifier is None and since is None:
-        raise ParameterError("a receipt is of a person or of the log's growth: say --id, --since or both")
+        raise ParameterError("a receipt is about a person or about the log's growth: say --id, --since or both")
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         require_present(ledger)
@@ -134,7 +134,7 @@ def make_receipt(
 def _events_of(ledger: Ledger, state: State, name: str) -> list[Event]:
     """Return the events of a person's request: its hold, recording, plan and application, as far as these exist.
 
-    For somebody who had no records in the data, there is one event, which says so.
+    For somebody who had no records in the data, there is one event, which records this.
     """
     held, request = ledger.hold_of(name), ledger.request_of(name)
     if held is None and request is None:
@@ -162,7 +162,7 @@ def read_receipt(path: Path) -> Receipt:
     found = read_json(path)
     try:
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise DataError("its format is another one")
+            raise DataError("it has another format")
         if found.keys() != {"format", "head", "pseudonym", "events", "since", "signature"}:
             raise DataError("it has other fields")
         head, name, since = Head.parse(_text(found["head"])), found["pseudonym"], found["since"]
@@ -180,7 +180,7 @@ def read_receipt(path: Path) -> Receipt:
     except (DataError, ParameterError) as error:
         raise DataError(f"{path} is no receipt: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no receipt: it lacks what a receipt has ({error!r})") from error
+        raise DataError(f"{path} is no receipt: its fields are not those of a receipt ({error!r})") from error
 
 
 def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None = None) -> None:
@@ -197,7 +197,7 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
         DataError: The key cannot be read.
     """
     if receipt.pseudonym is None and receipt.events:
-        raise ReceiptError("the receipt shows events and does not say whose")
+        raise ReceiptError("the receipt shows events, but names no person")
     if receipt.pseudonym is None and receipt.since is None:
         raise ReceiptError("the receipt shows nothing")
     for each in receipt.events.values():
@@ -214,7 +214,7 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
         known = [receipt.head] + ([] if receipt.since is None else [receipt.since[0]])
         if Head.parse(head) not in known:
             raise ReceiptError(
-                f"the receipt is of the head {receipt.head}, and shows no way from or to {head}; "
+                f"the receipt is about the head {receipt.head}, and does not connect it with {head}; "
                 f"`unlearn receipt MODEL_DIR --since {head}` makes one that does"
             )
     if receipt.signed is not None or public_key is not None:
@@ -228,13 +228,13 @@ def _check_order(receipt: Receipt) -> None:
     found = {kind: each.leaf for kind, each in receipt.events.items()}
     if found.keys() == {ABSENT}:
         if found[ABSENT].subject != receipt.pseudonym:
-            raise ReceiptError("the receipt shows the answer to somebody else than it names")
+            raise ReceiptError("the receipt shows the answer to a person other than the one it names")
         return
     if not found or not found.keys() <= set(STAGES):
         raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")
     held, request, planned, applied = (found.get(kind) for kind in STAGES)
     if any(each is not None and each.subject != receipt.pseudonym for each in (held, request)):
-        raise ReceiptError("the receipt shows a request of somebody else than it names")
+        raise ReceiptError("the receipt shows the request of a person other than the one it names")
     released = None if request is None else request.shown.get("held")
     if released is not None and (held is None or held.sequence != released):
         raise ReceiptError("the receipt leaves out the hold that its request was released from")

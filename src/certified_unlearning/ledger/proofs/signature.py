@@ -62,7 +62,7 @@ def sign(head: str, key_file: Path) -> Signature:
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DataError(f"{key_file} holds no private key in PEM without a password: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise DataError(f"{key_file} holds another key than an Ed25519 one")
+        raise DataError(f"{key_file} holds a key that is not an Ed25519 key")
     return Signature(key.public_key().public_bytes_raw(), key.sign(_PURPOSE + head.encode()))
 
 
@@ -83,7 +83,7 @@ def check(signed: Signature, head: str, key_file: Path | None) -> None:
     try:
         Ed25519PublicKey.from_public_bytes(signed.public_key).verify(signed.value, _PURPOSE + head.encode())
     except (InvalidSignature, ValueError) as error:
-        raise LedgerError("the receipt's signature is not one of its head") from error
+        raise LedgerError("the receipt's signature is not a signature of its head") from error
 
 
 def _public_key(path: Path) -> bytes:
@@ -94,5 +94,5 @@ def _public_key(path: Path) -> bytes:
     except (ValueError, UnsupportedAlgorithm) as error:
         raise DataError(f"{path} holds no public key in PEM: {error}") from error
     if not isinstance(key, Ed25519PublicKey):
-        raise DataError(f"{path} holds another key than an Ed25519 one")
+        raise DataError(f"{path} holds a key that is not an Ed25519 key")
     return key.public_bytes_raw()

@@ -30,8 +30,8 @@ class Words(NamedTuple):
 class Settings(BaseModel, ABC):
     """Settings of a mechanism at `init`: each field is an option of the command line, and its description is the help.
 
-    The types of the fields decide how the command line reads values. The plan checks the values, because it knows which
-    of them fit together.
+    The types of the fields decide how the command line reads values. The plan checks the values, because only some of
+    them fit together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,7 +39,7 @@ class Settings(BaseModel, ABC):
     weighs_classes: ClassVar[bool] = False
     """Whether plans of the mechanism accept weights of classes."""
     takes_text: ClassVar[bool] = False
-    """Whether plans of the mechanism accept sparse rows, which text columns are hashed into."""
+    """Whether plans of the mechanism accept sparse rows, into which columns of text are hashed."""
     records_are_clients: ClassVar[bool] = False
     """Whether all rows of an identifier together count as one client."""
 
@@ -138,7 +138,7 @@ class LinearSettings(Settings):
             require_positive(C=self.C)
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
-        """Return ``C`` for ``n`` records: the given value, else the usual one."""
+        """Return ``C`` for ``n`` records: the given value, or else the usual value."""
         return QUICK_CONDITION / (n * weights.largest) if self.C is None else self.C
 
     def strong_convexity(self, n: int, weights: ClassWeights) -> float:
@@ -171,6 +171,6 @@ class TargetSettings(LinearSettings):
 
 
 def require_no_cuda(mechanism: str, device: str) -> None:
-    """Raise `ParameterError` if the device is ``cuda``, for mechanisms that compute on the CPU only."""
+    """Raise `ParameterError` if the device is ``cuda``, for mechanisms that compute only on the CPU."""
     if device == "cuda":
         raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")

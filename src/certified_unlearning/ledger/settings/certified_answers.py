@@ -21,11 +21,11 @@ class EnsembleSettings(Settings):
     shards: int | None = optional("Number of shards, each with one vote. Default: 5.")
     slices: int | None = optional("Number of slices of a shard, each with a checkpoint. Default: 2.")
     budgets: tuple[int, ...] | None = optional(
-        "Records that may leave a shard before it is trained again; repeatable, rising. Small ones certify more "
-        "answers while few have left. Default: 1, 2, 4, 8.",
+        "Records that may leave a shard before it is trained again; repeatable, rising. Small budgets certify more "
+        "answers while few records have left. Default: 1, 2, 4, 8.",
     )
     hidden: tuple[int, ...] | None = optional("Units of a hidden layer; repeatable. Default: no hidden layer.")
-    bound: float | None = optional("Bound that entries of gradients are clipped to. Default: 0.1.")
+    bound: float | None = optional("Bound to which entries of gradients are clipped. Default: 0.1.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -39,13 +39,13 @@ class EnsembleSettings(Settings):
         return EnsemblePlan.make(epochs=asked.pop("steps"), hidden=asked.pop("hidden") or (), **numbers, **asked)
 
     def words(self, plan: "EnsemblePlan", weights: ClassWeights) -> Words:
-        """Return after how many requests shards are trained again."""
+        """Return a line on the number of requests after which shards are trained again."""
         from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
 
         hits = plan.budgets[-1] + 1
         return Words(
-            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first one is trained again after "
-            f"about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at random, "
-            f"and each once after about {requests_until_all(plan.shards, hits):.0f}; the first "
-            f"after {hits} if all are for records of one shard"
+            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first shard is trained again "
+            f"after about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at "
+            f"random, and the last shard after about {requests_until_all(plan.shards, hits):.0f}; if all requests are "
+            f"for records of one shard, it is trained again after {hits}"
         )

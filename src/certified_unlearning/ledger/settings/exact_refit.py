@@ -42,7 +42,7 @@ class RefitSettings(TargetSettings):
     )
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
-        """Return ``C``: the given value, else 1."""
+        """Return ``C``: the given value, or else 1."""
         return 1.0 if self.C is None else self.C
 
     def check_regression(self, mechanism: str) -> None:
@@ -87,7 +87,7 @@ class RefitSettings(TargetSettings):
         return plan.sigma
 
     def words(self, plan: "RefitPlan", weights: ClassWeights) -> Words:
-        """Return after how many removals the data are read again."""
+        """Return a line on the number of removals after which the data are read again."""
         reads = plan.records_between_reads
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
         strength = self.strong_convexity(plan.n, weights) / plan.strong_convexity

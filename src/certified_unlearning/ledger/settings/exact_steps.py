@@ -18,10 +18,10 @@ class ExactSettings(LinearSettings):
 
     steps: int | None = optional("Steps of learning, all of which are kept. Default: 256.")
     batch_size: BatchSize = Field(
-        "auto", description="Records that a step reads. auto: 8, or a quarter if there are few records."
+        "auto", description="Records that a step reads. auto: 8, or a quarter of the records if there are few."
     )
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 8.")
-    radius: float | None = optional("Radius of a ball that models stay in. Default: none.")
+    radius: float | None = optional("Radius of the ball in which models stay. Default: none.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -39,7 +39,7 @@ class ExactSettings(LinearSettings):
         return ExactPlan.make(**asked, **numbers)
 
     def words(self, plan: "ExactPlan", weights: ClassWeights) -> Words:
-        """Return the number of steps of learning, and how often a removal takes steps again."""
+        """Return a line on the number of steps of learning, and on how often a removal takes steps again."""
         from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 
         again = subsampling_tv(n=plan.n, batch_size=plan.batch_size, steps=plan.steps)
@@ -65,4 +65,4 @@ class AcceleratedSettings(NoisySgdSettings):
 class QuantizedSettings(ExactSettings):
     """Settings of descent with gradients that are rounded to a grid."""
 
-    quantum: float | None = optional("Spacing of the grid that gradients are rounded to. Default: 0.05.")
+    quantum: float | None = optional("Spacing of the grid to which gradients are rounded. Default: 0.05.")

@@ -26,13 +26,13 @@ class FederatedSettings(LinearSettings):
     records_are_clients: ClassVar[bool] = True
 
     C: float | None = inverse_strength_field("1000 / n")
-    steps: int | None = optional("Rounds. In each, every client sends how it would move. Default: 10.")
+    steps: int | None = optional("Rounds. In each round, every client sends its change of the model. Default: 10.")
     local_steps: int | None = optional("Steps that a client takes in a round, on all its rows. Default: 10.")
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 8.")
-    clip: float | None = optional("Length that a client's move in a round is clipped to. Default: 3.")
+    clip: float | None = optional("Length to which a client's change of the model in a round is clipped. Default: 3.")
     recompute: float | None = optional(
-        "Probability that removing one client takes rounds again. A smaller one needs more noise. Default: it follows "
-        "from the noise, which follows from the number of clients, and `init` prints it."
+        "Probability that removing one client takes rounds again. A smaller probability needs more noise. By default "
+        "it follows from the noise, which follows from the number of clients; `init` prints it."
     )
 
     def check(self, mechanism: str, device: str) -> None:
@@ -41,7 +41,7 @@ class FederatedSettings(LinearSettings):
         require_no_cuda(mechanism, device)
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
-        """Return ``C``: the given value, else ten times that of other linear models.
+        """Return ``C``: the given value, or else ten times the usual value of other linear models.
 
         The reason: learning stops long before the minimum, and this regularises, too.
         """
@@ -55,7 +55,7 @@ class FederatedSettings(LinearSettings):
         return FederatedPlan.make(**asked, **numbers, strong_convexity=self.strong_convexity(numbers["n"], weights))
 
     def words(self, plan: "FederatedPlan", weights: ClassWeights) -> Words:
-        """Return how often a removal takes rounds again, and a warning if there is much noise in scores."""
+        """Return a line on how often a removal takes rounds again, and a warning if there is much noise in scores."""
         from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 
         again = query_recompute_probability(queries=plan.steps, sigma=plan.sigma, bound=plan.clip)
@@ -71,6 +71,6 @@ class FederatedSettings(LinearSettings):
         return Words(
             line,
             f"with {counted(plan.clients, 'client')} the noise in a score has a standard deviation of about "
-            f"{noise:.2g}, which is felt: a --recompute nearer to 1 has less noise, and without it the noise is hardly "
-            "felt",
+            f"{noise:.2g}, which changes predictions: a --recompute nearer to 1 needs less noise, and without "
+            "--recompute the noise hardly matters",
         )

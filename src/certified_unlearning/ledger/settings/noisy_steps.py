@@ -27,7 +27,7 @@ class LangevinSettings(TargetSettings):
     weighs_classes: ClassVar[bool] = True
 
     C: float | None = inverse_strength_field(
-        "100 / n, divided by the largest weight of a class. At C n of 30 to 100 removals are short and noise is small"
+        "100 / n, divided by the largest weight of a class. If C n is 30 to 100, removals are short and noise is small"
     )
     sigma: float | None = optional("Noise scale. Default: the least that suffices for --steps and --records.")
     steps: int | None = optional("Steps that remove --records records; not together with --sigma.")
@@ -62,7 +62,7 @@ class LangevinSettings(TargetSettings):
         return score_noise(plan.exact_problem, sigma=plan.sigma)
 
     def words(self, plan: "LangevinLearner | MiniBatchLearner", weights: ClassWeights) -> Words:
-        """Return the number of steps of learning, and a warning if it is large."""
+        """Return a line on the number of steps of learning, and a warning if this number is large."""
         C, steps = self.inverse_strength(plan.n, weights), counted(plan.learning_steps, "step")
         of = f" of {counted(plan.cycle.batch_size, 'record')}" if plan.cycle is not None else ""
         line = f"{self._about_strength(plan.n, weights)}: learning takes {steps}{of}"

@@ -1,4 +1,4 @@
-"""The answer to people without records in the data: it is recorded, once for each person, if it is surely right."""
+"""The answer to people without records in the data. It is recorded one time for each person, if it is surely right."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.terms.deadlines import Terms
 
 _SEPARATORS = re.compile(r"[\s,;:|=\"'()\[\]{}<>]+")
-"""What may stand between two identifiers, or around one."""
+"""Characters that may separate two identifiers, or surround one."""
 
 
 def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_spelling: bool) -> Mapping[str, str]:
-    """Record that these people have no records in the data, once for each person; in a transaction.
+    """Record, one time for each person, that these people have no records in the data; call this in a transaction.
 
     Args:
         ledger: The ledger.
         unknown: Identifiers of people without records, of whom no removal was requested.
-        terms: When these people asked.
+        terms: The terms of the requests, with the day on which these people asked.
         one_spelling: Whether these people differ from those whose identifiers look like theirs.
 
     Returns:
-        When the answer was recorded, in UTC, for each identifier.
+        The time when the answer was recorded, in UTC, for each identifier.
 
     Raises:
         ParameterError: An identifier names nobody. Or it contains, or may be another spelling of, the identifier of
@@ -53,7 +53,7 @@ def _may_name(identifier: str) -> bool:
 
 
 def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
-    """Raise `ParameterError` if an identifier resembles or holds that of somebody who is or was in the data."""
+    """Raise `ParameterError` if an identifier resembles or contains that of a person who is or was in the data."""
     for identifier, others in ledger.owners.alike(unknown).items():
         raise ParameterError(
             f"identifier {identifier!r} is not in the training data, but may be "
@@ -66,6 +66,6 @@ def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
             if person and (ledger.owners.count_records_of(person) or ledger.request_of(person) is not None):
                 raise ParameterError(
                     f"identifier {identifier!r} is not in the training data, but {person!r} is or was: write one "
-                    "identifier a line and nothing else, or say --one-spelling if they are different people; nothing "
+                    "identifier per line and nothing else, or say --one-spelling if they are different people; nothing "
                     "was recorded"
                 )

@@ -42,7 +42,7 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
 
 
 def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dict[str, Any]:
-    """Return the payload of the request's event: the hold's payload without the reason, and with the hold's number.
+    """Return the payload of the request's event: the hold's payload without the reason, but with the hold's number.
 
     If a restore lost the records and they were added again, the payload counts the present records.
     """

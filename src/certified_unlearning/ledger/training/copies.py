@@ -99,7 +99,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def digests(self, asked: Sequence[Asked]) -> list[str]:
-        """Return keyed digests (HMAC-SHA-256). All rows and labels are read once for all digests.
+        """Return keyed digests (HMAC-SHA-256). All digests are computed in one reading of the rows and labels.
 
         Raises:
             DataError: A file cannot be read, or is damaged.
@@ -139,7 +139,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return the numbers of terms in sums over rows, with waiting ones; None if the number of rows gives them."""
+        """Return the numbers of terms in sums over rows, with waiting rows; None if the number of rows gives them."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -227,7 +227,7 @@ class DenseCopy(TrainingCopy):
         return int(left[0]) if len(left) else None
 
     def terms_with(self, waiting: Waiting) -> None:
-        """See `TrainingCopy.terms_with`. Counts determine the numbers of terms, so this returns None."""
+        """See `TrainingCopy.terms_with`. The result is None: the number of rows determines these numbers."""
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`."""

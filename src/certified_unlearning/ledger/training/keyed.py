@@ -1,4 +1,7 @@
-"""Keyed digests, which only the owner of the key can compute or use to test a guess. It has no heavy imports."""
+"""Keyed digests, which only the owner of the key can compute or use to test a guess.
+
+The module has no heavy imports.
+"""
 
 import hashlib
 import hmac

@@ -43,7 +43,7 @@ class Content(NamedTuple):
         return Content(sparse.wiped(self.rows, places), labels)
 
     def followed_by(self, other: "Content") -> "Content":
-        """Return the rows and labels of this content, followed by those of another one."""
+        """Return the rows and labels of this content, followed by those of another content."""
         rows = vstack([self.rows, other.rows], format="csr")
         return Content(rows, np.concatenate([self.labels, other.labels]))
 
