@@ -77,7 +77,7 @@ def uniform_start(network: Network, generator: torch.Generator) -> Parameters:
 
 
 def certified(found: Learned, rows: Tensor, bounds: str = "tighter") -> Tensor:
-    """Return which predictions are certified for each k, shape ``(k, records)``.
+    """Return whether each prediction is certified, for each k, shape ``(k, records)``.
 
     With ``published``, bounds of single logits are compared; with ``tighter``, the differences of logits are bounded.
     """

@@ -118,7 +118,7 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
-    """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
+    """Return the changes of encode-then-delete's exact advantage with the deletion steps, and with epsilon_dp."""
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,
@@ -172,7 +172,7 @@ def clipped_curvature() -> Quantity:
 
 @measure
 def clipped_drift(*, periods: int) -> Quantity:
-    """Return how far a bounded sawtooth falls if its gradients are clipped to 1.
+    """Return the change of a bounded sawtooth if its gradients are clipped to 1.
 
     In each period, the sawtooth rises with slope 10 over a length of 0.2 and falls with slope 1 over a length of 2.
     """

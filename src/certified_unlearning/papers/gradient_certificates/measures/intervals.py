@@ -21,7 +21,7 @@ _BOXES = 500
 
 @measure
 def members_outside_products() -> float:
-    """Return how many products of members of random boxes of matrices are outside the midpoint-radius product."""
+    """Return the number of products of members of random boxes that are outside the midpoint-radius product."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
     bounds = rump_product(left, right)
@@ -82,7 +82,7 @@ def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list
 
 @measure
 def softmax_members_outside(*, printed: bool) -> float:
-    """Return how many softmax values of members of random boxes of logits are outside their bounds."""
+    """Return the number of softmax values of members of random boxes of logits that are outside their bounds."""
     generator = torch.Generator().manual_seed(_SEED)
     box = _box((_BOXES, 3), generator)
     lower, upper = softmax_bounds(box)

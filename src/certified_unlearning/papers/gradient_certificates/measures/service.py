@@ -16,7 +16,7 @@ STANDARD_ERRORS = 6
 
 @measure
 def wrong_answers(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return how many answers differ from those of the retrained ensemble, for every stream and budget."""
+    """Return the number of answers that differ from those of the retrained ensemble, for every stream and budget."""
     return {f"{row['stream']}, {_budget(row)}": float(row["wrong"]) for _, row in _service(evidence).iterrows()}
 
 
