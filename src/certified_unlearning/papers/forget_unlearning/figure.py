@@ -77,7 +77,8 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
         count = int(attacks["interactions"].iloc[0])
         figure.supxlabel(
             f"{count:,} interactions under each hypothesis. Small print: the exact 95 % confidence interval.\n"
-            "▲: more than the published certificate promises for requests fixed in advance. Grey: no such attack.",
+            "▲: more than the published certificate promises for requests fixed in advance. "
+            "Grey: the attack does not apply.",
             fontsize="x-small",
         )
     return figure
