@@ -45,9 +45,9 @@ def test_colours_darken_with_the_advantage_and_the_scale_is_all_of_0_to_1(attack
 
 def test_uncertainty_and_marks_are_explained_on_the_figure(attacks):
     words = deletion.draw(attacks, STYLE).get_supxlabel()
-    assert "2,500 interactions under either hypothesis" in words
-    assert "exact 95 % interval" in words
-    assert "▲ more than the published certificate promises for requests fixed in advance" in words
+    assert "2,500 interactions under each hypothesis" in words
+    assert "exact 95 % confidence interval" in words
+    assert "▲: more than the published certificate promises for requests fixed in advance" in words
 
 
 def test_the_files_are_the_same_bytes_for_the_same_rows(attacks, tmp_path):

@@ -104,7 +104,10 @@ WRONG = {
     "a class below 0": (changed("labels", 5, -1), "labels must be whole numbers from 0, got .*-1.* in place 5"),
     "a class that is left out": (changed("labels", 5, 3), "no training record has the label 2"),
     "one class": (content() | {"labels": np.zeros(120, dtype=int)}, "labels are all 0, but two classes are needed"),
-    "a huge class": (changed("labels", 5, 10**9), "labels must be numbers of classes from 0, got 1000000000"),
+    "a huge class": (
+        changed("labels", 5, 10**9),
+        "labels must be class numbers below the number of records, got 1000000000",
+    ),
     "another part": (changed("split", 3, "valid"), "split must be train or test for each row, got 'valid' in place 3"),
     "no test": (content() | {"split": np.full(120, "train")}, "split names no test record"),
     "new as numbers": (content() | {"new": np.zeros(120)}, "new must hold truth values, got float64"),
@@ -216,7 +219,9 @@ def test_other_sweeps_take_a_file_too(name: str, written: str) -> None:
 
 def test_a_file_that_names_nothing_new_cannot_be_fine_tuned_on(tmp_path: Path) -> None:
     path = npz(tmp_path / "old.npz", **without("new"))
-    with pytest.raises(DataError, match=r"old.npz has no new: fine-tuning needs to know which records are of the new"):
+    with pytest.raises(
+        DataError, match=r"old.npz has no array or column new: fine-tuning needs to know which records are of the new"
+    ):
         fine_tuning_table(sweep_of("smoke", "fine_tuning", data=path, **TUNED))
 
 
@@ -224,7 +229,7 @@ def test_a_file_that_names_nothing_new_cannot_be_fine_tuned_on(tmp_path: Path) -
     ("changes", "said"),
     [
         ({"private": 28}, "private must be at most the number of training records of the new class, 27, got 28"),
-        ({"kernel": 5}, "kernel must leave something of images of 6 x 6 pixels, got 5 with stride 1"),
+        ({"kernel": 5}, "kernel must be small enough for two convolutions of 6 x 6 pixels, got 5 with stride 1"),
     ],
 )
 def test_what_a_file_is_too_small_for_is_refused(changes: dict[str, int], said: str, tmp_path: Path) -> None:
@@ -273,11 +278,11 @@ def test_claims_of_the_papers_data_are_decided_where_a_file_of_that_name_was_bro
     assert [each.value for each in found] == last.loc[[1, 3], "share"].tolist()
     assert brought.accuracy_on_imdb(evidence, epochs=2)[0].value == last.loc[1, "accuracy"]
     for other in ("other.npz", "digits", "imdb-gpt2"):
-        with pytest.raises(MissingEvidence, match=r"bring them as imdb-gpt2.npz or imdb-gpt2.parquet"):
+        with pytest.raises(MissingEvidence, match=r"provide them as imdb-gpt2.npz or imdb-gpt2.parquet"):
             brought.accuracy_on_imdb([Tables(head=rows.assign(data=other))], epochs=2)
     with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for k = 7"):
         brought.shares_on_imdb(evidence, k=[7], mode="privacy", epochs=2)
-    with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for 125 epochs, as the paper's was"):
+    with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for 125 epochs, as in the paper"):
         brought.accuracy_on_imdb(evidence, epochs=125)
 
 
@@ -300,7 +305,7 @@ def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
     assert [each.value for each in brought.clipping_on_oct(evidence)] == pytest.approx([-0.2, 0.1])
     assert [each.value for each in brought.shares_on_oct(evidence, k=2)] == [0.8, 0.9]
     for of_levels in (brought.accuracies_on_oct, brought.clipping_on_oct):
-        with pytest.raises(MissingEvidence, match="for one level of clipping only"):
+        with pytest.raises(MissingEvidence, match="with only one clipping level"):
             of_levels([Tables(fine_tuning=tuned[tuned["gamma"] == 0.1])])
     cards = pd.DataFrame(
         [
@@ -314,7 +319,7 @@ def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
     none = cards.assign(share=0.1)
     assert brought.least_batch_on_amex([Tables(batches=none)], **asked)[0].value == 400
     for beyond, tried in ((150, cards), (400, none), (50, cards[cards["share"] > 0.9])):
-        with pytest.raises(MissingEvidence, match=f"do not decide: add one of {beyond}, and a larger one"):
+        with pytest.raises(MissingEvidence, match=f"do not decide the claim: add {beyond} and a larger number"):
             brought.least_batch_on_amex([Tables(batches=tried)], **asked | {"beyond": beyond})
     assert brought.least_batch_on_amex([Tables(batches=cards)], **asked | {"beyond": 200})[0].value == 200
     with pytest.raises(MissingEvidence, match="not run on amex for 3 layers"):

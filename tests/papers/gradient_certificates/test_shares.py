@@ -102,9 +102,9 @@ def descent_of(case):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but they must rise"),
-        ({"k": [1000]}, "cases has k = 1000 removals, but batches of 1000, which k must be below"),
-        ({"data": "nowhere"}, "cases has the data 'nowhere', but must name some of near, far, digits"),
+        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but these numbers must rise"),
+        ({"k": [1000]}, "cases has k = 1000 removals, but batches of 1000; k must be below the batch size"),
+        ({"data": "nowhere"}, "cases has the data 'nowhere', but must name one of near, far, digits"),
     ],
 )
 def test_cases_that_make_no_sense_are_refused_in_a_sentence(changes, words):
@@ -113,7 +113,9 @@ def test_cases_that_make_no_sense_are_refused_in_a_sentence(changes, words):
 
 
 def test_images_that_cannot_be_divided_are_refused():
-    with pytest.raises(ParameterError, match="pooled must divide the sides of square images, of 64 pixels, got 3"):
+    with pytest.raises(
+        ParameterError, match="pooled must divide the side of square images, which have 64 pixels, got 3"
+    ):
         task_of("digits", seed=1, pooled=3)
     assert task_of("digits", seed=1, pooled=2).features == 16
 
@@ -129,4 +131,6 @@ def test_the_figure_has_a_panel_for_each_case_and_a_line_for_each_level(rows):
 
 def test_the_finding_says_what_the_rows_say(rows):
     own = rows[(rows["bounds"] == "tighter") & (rows["k"] == 400)]
-    assert f"{own[own['mode'] == 'privacy']['share'].max():.0%} hold for any 400" in shares(rows).replace("\xa0", " ")
+    assert f"{own[own['mode'] == 'privacy']['share'].max():.0%} stay the same if any 400" in shares(rows).replace(
+        "\xa0", " "
+    )

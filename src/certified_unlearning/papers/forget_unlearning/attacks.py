@@ -11,7 +11,10 @@ from certified_unlearning.version import code_version
 FAILURE_PROBABILITY = 0.05
 """The largest probability that a confidence interval in the rows misses the true advantage."""
 FALSE_ALARM = 1e-8
-"""The same probability for the intervals that compare measurement and theory; for all cells, it is below 1e-6."""
+"""The largest probability that an interval for comparing measurement with theory misses the true advantage.
+
+The probability that any interval of the table misses is below 1e-6.
+"""
 
 
 def cases(settings: Deletion) -> list[Case]:

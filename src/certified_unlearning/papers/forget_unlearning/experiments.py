@@ -25,13 +25,14 @@ ATTACK_ROWS = pa.schema(
 )
 """The columns of the table of attacks on deletion, which has one row for each attack and mechanism.
 
-``right`` and ``wrong`` count how often the attack said 1 under hypothesis 1 and under hypothesis 0, each in
-``interactions`` interactions. The ``advantage`` is the difference of the two rates, with a 95 % interval from ``low``
-to ``high``. ``expected`` is the advantage by theory. This value is exact, with two exceptions: for counting, it is the
-advantage over infinitely many releases, and for encoded records, it assumes that these records are read without error.
-``promised`` is the largest advantage by the published certificate, for requests fixed in advance; ``bound`` is the
-largest advantage by a valid certificate. ``promise_broken`` and ``consistent`` are decided by intervals; the
-probability that any interval of the table misses is below 1e-6.
+Each attack runs in ``interactions`` interactions under each hypothesis. ``right`` is the number of guesses of 1 under
+hypothesis 1, and ``wrong`` is the number of guesses of 1 under hypothesis 0. The ``advantage`` is the difference of the
+two rates, with a 95 % interval from ``low`` to ``high``. ``expected`` is the advantage by theory. This value is exact,
+with two exceptions: for counting, it is the advantage over infinitely many releases, and for encoded records, it
+assumes that these records are read without error. ``promised`` is the largest advantage that the published certificate
+allows, for requests fixed in advance. ``bound`` is the largest advantage that a valid certificate allows. Other, wider
+confidence intervals decide ``promise_broken`` and ``consistent``. The probability that at least one of these intervals
+misses the true advantage is below 1e-6.
 """
 
 RISK_ROWS = pa.schema(
@@ -50,7 +51,7 @@ RISK_ROWS = pa.schema(
 )
 """The columns of the table of mean excess risk along a stream of deletions, with the certified risk.
 
-Request 0 is learning.
+Request 0 stands for learning.
 """
 
 
@@ -80,14 +81,15 @@ DELETION = Experiment(
     caption=Caption(
         "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
         "Each number is an attack’s advantage: from the releases after a deletion, the attack guesses which of two "
-        "values the deleted record had. The advantage is how much more often the attack names a value when it is "
-        "right than when it is wrong. Each value has the stated number of independent interactions. The small print "
-        "is the advantage’s exact 95 % confidence interval (two Clopper-Pearson intervals, Bonferroni). A triangle "
-        "means that the advantage is significantly more than the mechanism’s certificate promises. Certificates of "
-        "mechanisms that learn by gradient descent are for requests fixed in advance; Langevin unlearning’s is by "
-        "shifted interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by gradient "
-        "descent use linear losses of one coordinate, and their releases have the same variance. The figure does not "
-        "depend on any data set.",
+        "values the deleted record had. The advantage is the rate at which the attack guesses a value if the record "
+        "had it, minus the rate if the record had the other value. The figure states the number of independent "
+        "interactions for each value. The small print is the exact 95 % confidence interval of the advantage, by two "
+        "Clopper-Pearson intervals and a Bonferroni correction. A triangle means that the advantage is significantly "
+        "more than the mechanism’s certificate promises. The certificates of mechanisms that learn by gradient descent "
+        "assume requests that are fixed in advance; the certificate of Langevin unlearning is by shifted "
+        "interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by gradient descent "
+        "use linear losses of one coordinate, and their releases have the same variance. The figure does not depend "
+        "on any data set.",
         "A matrix of mechanisms by attacks: nearly everything leaks if requests depend on published models, almost "
         "nothing leaks if they are fixed, and nothing leaks from the constant model.",
     ),

@@ -24,8 +24,8 @@ _ATTACKS = {
     "counting-repaired": "counting,\nrepaired",
     "copied-then-averaged": "copy, then\naverage\nreleases",
     "written-key": "write the\npublished\nkey",
-    "encode-then-delete": "encode, then\ndelete; sees\n{} release",
-    "encode-after-looks": "encode, then\ndelete; sees\n{} releases",
+    "encode-then-delete": "after {}\nrelease:\nencode, then\ndelete",
+    "encode-after-looks": "after {}\nreleases:\nencode, then\ndelete",
     "fixed-requests": "the same,\nrequests\nfixed",
     "fixed-then-averaged": "fixed, later\nreleases\naveraged",
 }
@@ -76,8 +76,9 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
         figure.suptitle("What leaks to whom: the advantage in telling what a deleted record was")
         count = int(attacks["interactions"].iloc[0])
         figure.supxlabel(
-            f"{count:,} interactions under either hypothesis; in small print the exact 95 % interval.\n"
-            "▲ more than the published certificate promises for requests fixed in advance. Grey: does not apply.",
+            f"{count:,} interactions under each hypothesis. Small print: the exact 95 % confidence interval.\n"
+            "▲: more than the published certificate promises for requests fixed in advance. "
+            "Grey: the attack does not apply.",
             fontsize="x-small",
         )
     return figure
@@ -115,6 +116,6 @@ def _check(attacks: pd.DataFrame) -> None:
     for name, known in (("attack", _ATTACKS), ("mechanism", _MECHANISMS)):
         unknown = sorted(set(attacks[name]) - set(known))
         if unknown:
-            raise DataError(f"the attacks on deletion hold the {name} {unknown[0]!r}, which has no place in the figure")
+            raise DataError(f"the rows of deletion hold the {name} {unknown[0]!r}, which the figure does not include")
     if attacks.duplicated(["attack", "mechanism"]).any():
-        raise DataError("the attacks on deletion hold an attack on a mechanism twice")
+        raise DataError("the rows of deletion hold the same attack on the same mechanism twice")

@@ -1,7 +1,8 @@
 """Measured excess risk along a stream of deletions, for logistic regression on the digits and Theorem 5.1's plan.
 
-A request flips the labels of records. The certified risk is meant for any requester, so one of the two requesters is
-adaptive: it flips records of the class that the learned model prefers.
+Each request flips the labels of some records. The certified risk is meant for every requester, so there is a fixed
+requester and an adaptive one. If the learned model prefers class +1, the adaptive requester flips only records of this
+class; otherwise, it flips the same records as the fixed requester.
 """
 
 from pathlib import Path

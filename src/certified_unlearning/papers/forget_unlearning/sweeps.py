@@ -37,14 +37,14 @@ class DeletionCounting(_Model):
     """The attacks on counting with a secret state."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of every release, a number above 0")
-    releases: PositiveInt = Field(description="releases read as printed, a whole number, at least 1")
+    releases: PositiveInt = Field(description="releases of the printed construction, a whole number, at least 1")
     exposures: PositiveInt = Field(
         description="times that the repaired construction exposes the deleted bit, a whole number, at least 1"
     )
 
 
 class DeletionStream(_Model):
-    """The counterexample to Theorem 4.1 for all releases after the deletion."""
+    """The counterexample to Theorem 4.1 as a statement about all releases after the deletion."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of every response, a number above 0")
     releases: PositiveInt = Field(description="releases from the deletion on, a whole number, at least 1")
@@ -70,7 +70,7 @@ class Deletion(Sweep):
         description="releases that the second requester of encode-then-delete sees, a whole number, at least 1"
     )
     later_releases: PositiveInt = Field(
-        description="releases after the deletion that an averaging adversary adds, a whole number, at least 1"
+        description="later releases that an averaging adversary adds to the first, a whole number, at least 1"
     )
     median: DeletionMedian
     counting: DeletionCounting

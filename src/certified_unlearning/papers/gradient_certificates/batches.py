@@ -25,9 +25,9 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each depth, mode and batch size.
 
-The values are means over trials, and their standard deviations.
+Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
-Training takes one epoch, so smaller batches make more updates; ``seconds`` is the time of all trials together.
+Training takes one epoch, so smaller batches make more updates. ``seconds`` is the time of all trials together.
 """
 
 
@@ -51,11 +51,11 @@ BATCHES = Experiment(
         "Certified predictions against the batch size, by depth, and the smallest batch that certifies enough",
         "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
         "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for each "
-        "depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the sweep "
-        "whose mean share reaches the dotted line. Networks that no batch certifies to this share have no point. The "
-        "paper has this figure for 5.5 million records of credit cards (AMEX), with 128 units in each layer and k = "
-        "50. The figure does not depend on the preset’s data set.",
-        "Shares rise with the batch size, later for deeper networks and for privacy; the smallest batch rises with "
-        "depth.",
+        "depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the sweep whose "
+        "mean share reaches the dotted line. A network that does not reach this share with any batch has no point. The "
+        "paper’s figure is for 5.5 million credit-card records (AMEX), with 128 units in each layer and k = 50. The "
+        "figure does not depend on the preset’s data set.",
+        "Shares rise with the batch size; they rise later for deeper networks and for privacy. The smallest batch "
+        "rises with depth.",
     ),
 )

@@ -31,7 +31,7 @@ class FeaturesFile:
         labels: The labels, whole numbers from 0, shape ``(records,)``.
         test: Whether each record is a test record, shape ``(records,)``.
         new: Whether each record is of a class that pre-training must not see, shape ``(records,)``; None if the file
-            does not say.
+            has no ``new``.
     """
 
     rows: NDArray[np.float64]
@@ -75,7 +75,7 @@ def _npz(path: str) -> dict[str, NDArray[np.generic]]:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as an .npz file: {_reason(error)}") from error
     if isinstance(file, np.ndarray):
-        raise DataError(f"{path} is one array, not an .npz file: write it by np.savez")
+        raise DataError(f"{path} is one array, not an .npz file: write it with np.savez")
     with file:
         return {name: _array(file, name, path) for name in file.files}
 
@@ -87,8 +87,8 @@ def _array(file: "np.lib.npyio.NpzFile", name: str, path: str) -> NDArray[np.gen
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         if "Object arrays" in str(error):
             raise DataError(
-                f"{path}: {name} holds Python objects, which are not read; make it an array of numbers, or of words by "
-                "np.array(..., dtype=str)"
+                f"{path}: {name} holds Python objects, which are not read; make it an array of numbers, or an array of "
+                "words with np.array(..., dtype=str)"
             ) from error
         raise DataError(f"{path}: {name} cannot be read: {_reason(error)}") from error
     return found
@@ -129,7 +129,7 @@ def _of_lists(column: pa.ChunkedArray, path: str) -> NDArray[np.generic]:
     """Return lists of numbers as a matrix.
 
     Raises:
-        DataError: The values are no lists, or the lists differ in length.
+        DataError: The values are not lists of numbers, or the lists differ in length.
     """
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
@@ -167,9 +167,7 @@ def _checked(found: Mapping[str, NDArray[np.generic]], path: str) -> FeaturesFil
     flat = {name: found[name] for name in _KNOWN[1:] if name in found}
     for name, values in flat.items():
         if values.shape != (len(rows),):
-            raise DataError(
-                f"{path}: {name} must have shape ({len(rows)},), as there are so many rows, got {values.shape}"
-            )
+            raise DataError(f"{path}: {name} must have shape ({len(rows)},), one for each row, got {values.shape}")
     labels, test = _labels(flat["labels"], path), _test(flat["split"], path)
     gone = np.setdiff1d(np.arange(labels.max() + 1), labels[~test])
     if len(gone):
@@ -186,8 +184,8 @@ def _rows(values: NDArray[np.generic], path: str) -> NDArray[np.float64]:
         values = values[:, None]
     if values.ndim not in (2, 4) or 0 in values.shape:
         raise DataError(
-            f"{path}: rows must have shape (records, features), or of images (records, height, width) or (records, "
-            f"channels, height, width), none of them 0, got {values.shape}"
+            f"{path}: rows must have shape (records, features), or for images (records, height, width) or (records, "
+            f"channels, height, width), with no length 0, got {values.shape}"
         )
     rows = values.astype(np.float64)
     finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
@@ -202,7 +200,7 @@ def _labels(values: NDArray[np.generic], path: str) -> NDArray[np.int64]:
         place = 0 if numbers is None else int(np.argmax(~((numbers >= 0) & (numbers == np.floor(numbers)))))
         raise DataError(f"{path}: labels must be whole numbers from 0, got {values[place]!r} in place {place}")
     if numbers.max() >= len(numbers):
-        raise DataError(f"{path}: labels must be numbers of classes from 0, got {int(numbers.max())}")
+        raise DataError(f"{path}: labels must be class numbers below the number of records, got {int(numbers.max())}")
     return numbers.astype(np.int64)
 
 
@@ -226,7 +224,7 @@ def _new(values: NDArray[np.generic], test: NDArray[np.bool_], path: str) -> NDA
     for part, own in (("train", new[~test]), ("test", new[test])):
         if own.all() or not own.any():
             raise DataError(
-                f"{path}: new must be true for some {part} records and false for others, got "
+                f"{path}: new must be true for some {part} records and false for others, got true for "
                 f"{int(own.sum())} of {len(own)}"
             )
     return new

@@ -10,7 +10,7 @@ from certified_unlearning.text import unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return how many predictions stay certified under removals and additions.
+    """Return sentences about certified predictions, and about shards with budgets if these were run.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -20,7 +20,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def shares(rows: pd.DataFrame) -> str:
-    """Return how many predictions of the first case of each mode are certified at the largest k of the case.
+    """Return a sentence about the certified share of the first case of each mode, at the largest k of the case.
 
     Args:
         rows: The rows of ``shares``.
@@ -30,15 +30,18 @@ def shares(rows: pd.DataFrame) -> str:
     for _, own in ours.groupby("mode", sort=False):
         first = own[own["case"] == own["case"].iloc[0]]
         row = first.sort_values(["k", "share"]).iloc[-1]
-        changes = "removed" if row["mode"] == "unlearning" else "removed and as many added"
+        changes = "are removed" if row["mode"] == "unlearning" else "are removed and as many are added"
         records = unbroken(f"{row['k']:,} records")
-        said.append(f"{row['share']:.0%} hold for any {records} of every batch {changes}")
+        said.append(f"{row['share']:.0%} stay the same if any {records} of every batch {changes}")
     data = title_of(str(ours["data"].iloc[0]))
-    return f"Of a network's test predictions on {data}, {', and '.join(said)}: certified, so nothing is to unlearn."
+    return (
+        f"Of a network's test predictions on {data}, {', and '.join(said)}. These predictions are certified, so they "
+        "need no unlearning."
+    )
 
 
 def service(evidence: Evidence) -> list[str]:
-    """Return what budgets save and cost for random requests; an empty list if that was not run."""
+    """Return a sentence about the savings and the cost of budgets, in a list that is empty without random requests."""
     if not evidence.has_table(SERVICE.name):
         return []
     rows = evidence.table(SERVICE.name)
@@ -48,8 +51,8 @@ def service(evidence: Evidence) -> list[str]:
     row = own.sort_values("budget").iloc[-1]
     records = unbroken(f"{row['budget']:,} records")
     return [
-        f"Shards that may lose {records} before they are trained again answer "
-        f"{1 - row['refused']:.1%} of queries on {title_of(str(row['data']))} under random deletion requests, with "
-        f"{row['against_sisa']:.1f} times fewer gradients than plain SISA, each of which takes {row['box_cost']:.0f} "
-        f"times as long; {int(rows['wrong'].sum())} of {int(rows['compared'].sum()):,} answers are wrong."
+        f"Shards that may lose {records} before they are trained again answer {1 - row['refused']:.1%} of queries on "
+        f"{title_of(str(row['data']))} under random deletion requests. Plain SISA computes {row['against_sisa']:.1f} "
+        f"times as many gradients, but each gradient with boxes takes {row['box_cost']:.0f} times as long; "
+        f"{int(rows['wrong'].sum())} of {int(rows['compared'].sum()):,} answers are wrong."
     ]

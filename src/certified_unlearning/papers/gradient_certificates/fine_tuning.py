@@ -33,11 +33,12 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each mode, clipping level and k.
 
-The values are means over trials, and their standard deviations.
+Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
-``n`` counts the training records of the new class; ``channels`` is empty if rows are not images. Shares and accuracies
-are those of test records of the new class; columns called ``others`` are for all other test records. ``_before`` means
-before fine-tuning. ``seconds`` is the time of all k and trials together, without pre-training.
+``n`` is the number of training records of the new class. ``channels`` is empty if the rows are not images. Shares and
+accuracies are for the test records of the new class; in columns that begin with ``others_``, they are for all other
+test records. Columns that end in ``_before`` are for the network before fine-tuning. ``seconds`` is the time of all k
+and trials together, without pre-training.
 """
 
 
@@ -59,16 +60,16 @@ FINE_TUNING = Experiment(
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_fine_tuning",
     caption=Caption(
         "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
-        "Convolutions and dense layers learn without one class, for example whether a digit is odd, without one of "
-        "the digits. The dense layers are then fine-tuned in batches, with private records of that class and public "
-        "records of the others. The private records may be removed (unlearning), or removed and added (privacy); the "
-        "public records stay. Left and middle: the share of test records of the new class whose prediction is "
-        "certified. Right: the accuracy on these records; the dotted line is the accuracy before fine-tuning. Bands "
-        "and bars are one standard deviation over pre-trainings and batches. The paper has this figure for retina "
-        "scans (OCT-MNIST, normal or not): 7 754 scans of Drusen are new, the convolutions have 16 and 32 channels, "
-        "there are 100 dense units, batches have 3 000 records of which 30 % are private, and training takes 2 "
-        "epochs. The figure does not depend on the preset’s data set.",
-        "Shares fall with k, later for small clipping levels; accuracy on the new class rises with the clipping "
-        "level, starting from that before fine-tuning.",
+        "Convolutions and dense layers learn without one class. For example, they learn from all digits except one "
+        "whether a digit is odd. The dense layers are then fine-tuned in batches, with private records of that class "
+        "and public records of the others. The private records may be removed (unlearning), or removed and added "
+        "(privacy); the public records stay. Left and middle: the share of test records of the new class whose "
+        "prediction is certified. Right: the accuracy on these records; the dotted line is the accuracy before "
+        "fine-tuning. Bands and bars are one standard deviation over pre-trainings and batches. The paper’s figure is "
+        "for retina scans (OCT-MNIST, normal or not). There, 7 754 scans of Drusen are new, the convolutions have 16 "
+        "and 32 channels, there are 100 dense units, batches have 3 000 records of which 30 % are private, and "
+        "training takes 2 epochs. The figure does not depend on the preset’s data set.",
+        "Shares fall with k; they fall later for small clipping levels. The accuracy on the new class rises with the "
+        "clipping level, starting from the accuracy before fine-tuning.",
     ),
 )

@@ -26,7 +26,7 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each mode, number of epochs and k.
 
-The values are means over trials, and their standard deviations.
+Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
 ``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks in the box. ``seconds`` is the time of
 all k and trials together.
@@ -50,14 +50,15 @@ HEAD = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.head:draw",
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_head",
     caption=Caption(
-        "A head on fixed features: certified predictions against k, and bounds of accuracy along training",
+        "A head on fixed features: certified predictions against k, and bounds of the accuracy during training",
         "A network with hidden units learns from features that no record changes. Left: the share of certified test "
         "predictions after all epochs, for removals (unlearning) and for removals and the same number of additions "
         "(privacy). Right: test accuracy during training. For each k, the band contains the accuracies of all "
         "networks that could have resulted from removals (unlearning). Bars are one standard deviation over starts "
-        "and batches. The paper has this figure for GPT-2’s embedding of 40 000 film reviews (IMDB), with 100 hidden "
+        "and batches. The paper’s figure is for GPT-2’s embeddings of 40 000 film reviews (IMDB), with 100 hidden "
         "units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure does not depend on the preset’s data "
         "set.",
-        "Shares fall with k, faster for privacy; accuracy rises with epochs, and bands around it widen.",
+        "Shares fall with k; they fall faster for privacy. The accuracy rises with epochs, and the bands around it "
+        "widen.",
     ),
 )

@@ -19,7 +19,7 @@ from certified_unlearning.vocabulary import Changes
 CHANGES: dict[str, Changes] = {"unlearning": "removals", "privacy": "additions and removals"}
 """The possible changes of every batch, by mode: up to k removals, or up to k removals and up to k additions."""
 BOUNDS: dict[str, Bounding] = {"tighter": TIGHTEST, "published": RUMP}
-"""How boxes are bounded: by our bounds, or by midpoints and radii everywhere, as in the paper and its authors' code."""
+"""The bounds of boxes: our tighter bounds, or midpoints and radii everywhere, as in the paper and its authors' code."""
 
 
 def learned(
@@ -34,14 +34,14 @@ def learned(
 ) -> Learned:
     """Train a network of dense layers, one logit for each class, with a box for each k.
 
-    Only the seed determines the start and the batches. The learning rate counts updates from 0.
+    The start and the batches depend only on the seed. In the learning rate, updates are numbered from 0.
 
     Args:
         task: The data to learn.
         training: The training recipe.
         mode: A key of `CHANGES`.
         gamma: The level to which the entries of a record's gradient are clamped.
-        k: Numbers of records, increasing.
+        k: The numbers of records, increasing.
         seed: The seed of the start and the batches.
         bounds: A key of `BOUNDS`.
 
@@ -77,9 +77,9 @@ def uniform_start(network: Network, generator: torch.Generator) -> Parameters:
 
 
 def certified(found: Learned, rows: Tensor, bounds: str = "tighter") -> Tensor:
-    """Return which predictions are certified for each k, shape ``(k, records)``.
+    """Return whether each prediction is certified, for each k, shape ``(k, records)``.
 
-    ``published`` compares bounds of single logits; ``tighter`` bounds the differences of logits.
+    With ``published``, bounds of single logits are compared; with ``tighter``, the differences of logits are bounded.
     """
     if bounds == "tighter":
         return found.certified(rows)

@@ -5,7 +5,7 @@ from pathlib import PurePath
 from certified_unlearning.data.sets import DATA_SETS, built_in
 
 CLOUDS = {"near": (1.0, 0.75), "far": (1.25, 0.35)}
-"""Two Gaussian clouds around (c, c) and (-c, -c), as in the authors' examples: c, and the standard deviation."""
+"""The centre ``c`` and the standard deviation of two Gaussian clouds around (c, c) and (-c, -c), as the authors use."""
 KNOWN = (*CLOUDS, *(each.name for each in DATA_SETS))
 """The clouds, and the data sets of the package."""
 FILE_ENDINGS = (".npz", ".parquet")

@@ -18,7 +18,7 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each data set, mode, clipping level and point of the grid.
 
-``radius`` is the largest of the given k for which the prediction at the point is certified, or 0.
+``radius`` is the largest of the given k for which the prediction at the point is certified, or 0 if there is none.
 """
 
 
@@ -39,10 +39,10 @@ REGIONS = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.regions:draw",
     caption=Caption(
         "Where in the plane predictions are certified, on two clouds of points",
-        "The colour of a point is the largest of the given k for which no k records of every batch could change the "
-        "prediction at this point. Points without a colour are certified for none of them. Lines show where the "
+        "The colour of a point shows the largest of the given k for which no k records of every batch could change the "
+        "prediction at this point. Points without a colour are certified for none of the given k. Lines show where the "
         "network changes its prediction. Above: removals and the same number of additions (privacy). Below: removals "
-        "(unlearning). The columns are overlapping (near) and separable (far) clouds, each with two clipping levels "
+        "(unlearning). The columns show overlapping (near) and separable (far) clouds, each with two clipping levels "
         "γ. Each panel is one network. The figure does not depend on the preset’s data set.",
         "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
         "the smaller clipping level; away from the boundary, the colours of large k.",

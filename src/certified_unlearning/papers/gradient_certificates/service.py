@@ -27,18 +27,19 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each stream and budget.
 
-The values are means over trials, and their standard deviations.
+Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
 ``first`` is the number of the request that first causes the retraining of a shard. ``out`` is the number of the request
 after which no shard has budget left, if none is retrained; it is empty if a stream never reaches this point. Both are
-means of ``waits`` streams. For random streams, the expected numbers are those of `accounting.core.occupancy`.
-``trainings`` counts the retrained shards. ``refused`` is the share of queries without an answer, over all requests, and
-``refused_most`` is the largest share after one request. ``against_sisa`` is the number of gradients of plain SISA
-divided by ours, for the same requests. ``against_retraining`` is that of retraining all shards after each request,
-divided by ours. Both are empty if no shard was retrained, because our number is then 0. ``wrong`` of the ``compared``
-answers differ from those of the retrained ensemble. ``changed`` of the retrained ensemble's labels at those requests
-differ from the first labels. ``box_cost`` is the time of training with boxes divided by that without: the cost of one
-of our gradients.
+means over ``waits`` streams. For random streams, ``first_expected`` and ``out_expected`` come from
+`accounting.core.occupancy`. ``trainings`` is the number of retrained shards. ``refused`` is the share of queries
+without an answer, over all requests, and ``refused_most`` is the largest share after one request. ``against_sisa`` is
+the number of gradients of plain SISA divided by ours, for the same requests. ``against_retraining`` is the number of
+gradients of retraining all shards after each request, divided by ours. Both are empty if no shard was retrained,
+because our number is then 0. ``compared`` is the number of answers that were compared with those of the retrained
+ensemble, and ``wrong`` is the number of these answers that differ. ``changed`` is the number of the retrained
+ensemble's labels at these requests that differ from the first labels. ``box_cost`` is the time of training with boxes
+divided by the time without boxes: the relative cost of one of our gradients.
 """
 
 
@@ -64,9 +65,10 @@ SERVICE = Experiment(
         "allows. Then the shard is trained again, from the last checkpoint that no removed record reached. Left: the "
         "share of test records without an answer, over all requests of a stream. Right: the gradients of plain SISA, "
         "which trains a shard again for every request, divided by ours. A gradient with boxes takes several times as "
-        "long. The streams take records at random, all from one shard, or from each shard in turn. Bars are one "
-        "standard deviation over trials. The figure does not depend on the preset’s data set.",
+        "long as a gradient of plain SISA. The streams remove records at random, all from one shard, or from each "
+        "shard in turn. Bars are one standard deviation over trials. The figure does not depend on the preset’s data "
+        "set.",
         "Refusals rise with the budget and are fewest if all requests go to one shard; the saved work rises, too.",
     ),
 )
-"""Every answer is that of the ensemble trained without the removed records: refused queries pay for saved training."""
+"""Every answer equals that of the ensemble trained without the removed records; less training means more refusals."""

@@ -23,9 +23,11 @@ class Service(Sweep):
 
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
-        description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
+        description="side of the squares of pixels that images are averaged over, at least 1; 1 means no averaging"
     )
-    hidden: Annotated[int, Field(ge=0)] = Field(description="units of the hidden layer, a whole number; 0: none")
+    hidden: Annotated[int, Field(ge=0)] = Field(
+        description="units of the hidden layer, a whole number; 0 means no hidden layer"
+    )
     shards: PositiveInt = Field(description="shards, a whole number, at least 1")
     slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
     epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
@@ -33,18 +35,18 @@ class Service(Sweep):
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     budgets: Distinct[PositiveInt] = Field(
         description="records that may leave a shard before it is trained again, distinct whole numbers, at least 1; "
-        "boxes are trained for the powers of 2 below, too"
+        "boxes are also trained for all smaller powers of 2"
     )
     streams: Distinct[Stream] = Field(
-        description="random (records uniformly), one shard (all of the first shard's), in turn (of each shard in turn)"
+        description="removed records: random (uniform), one shard (only of the first), in turn (of each shard in turn)"
     )
     requests: PositiveInt = Field(description="requests of a stream, each for one record, a whole number, at least 1")
     queries: PositiveInt = Field(
-        description="test records that are asked for after every request, a whole number, at least 1"
+        description="test records that are queried after every request, a whole number, at least 1"
     )
     comparisons: PositiveInt = Field(
-        description="times, evenly over a stream, that answers are compared with those of the retrained ensemble, a "
-        "whole number, at least 1"
+        description="comparisons with the answers of the retrained ensemble, spread evenly over a stream, a whole "
+        "number, at least 1"
     )
     trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")

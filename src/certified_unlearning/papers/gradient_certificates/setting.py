@@ -1,4 +1,4 @@
-"""The data and sizes of the rows of Figures 2 to 4, in sentences for captions."""
+"""Sentences for the captions of Figures 2 to 4: the data and the sizes of the rows."""
 
 from collections.abc import Iterable
 
@@ -49,7 +49,7 @@ def _epochs(values: Iterable[int]) -> str:
 
 
 def _listed(values: Iterable[int]) -> str:
-    """Return distinct numbers in increasing order, in words."""
+    """Return a list in words of the distinct numbers, in increasing order."""
     return _words([f"{each:,}" for each in sorted({*values})])
 
 

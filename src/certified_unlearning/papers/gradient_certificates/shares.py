@@ -24,10 +24,11 @@ ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each case, clipping level, bounding method and k.
 
-The values are means over trials, and their standard deviations.
+Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
-``share`` is the share of certified test predictions, and ``certain_accuracy`` is the share of those that are certified
-and correct. ``seconds`` is the time of training with all k at once and of certifying, for all trials together.
+``share`` is the share of certified test predictions, and ``certain_accuracy`` is the share of test predictions that are
+both certified and correct. ``seconds`` is the time of training with all k at once and of certifying, for all trials
+together.
 """
 
 
@@ -49,13 +50,13 @@ SHARES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.shares:draw",
     caption=Caption(
         "Certified predictions against k, by clipping, for several networks",
-        "The lines are the share of test predictions that no k records of every batch could change: by their removal "
-        "(unlearning), or by removals and the same number of additions (privacy). Each line has one level γ to which "
-        "the entries of gradients are clamped. Dashed lines have the paper’s bounds, by midpoints and radii and "
+        "The lines are the share of test predictions that stay the same if any k records of every batch are removed "
+        "(unlearning), or removed and as many are added (privacy). Each line has one level γ to which "
+        "the entries of gradients are clamped. Dashed lines use the paper’s bounds: midpoints and radii, and "
         "single logits. Bands are one standard deviation over starts, batches and, for blobs, records. The figure "
         "does not depend on the preset’s data set.",
         (
-            "Shares fall with k, first slowly and then fast; those of small γ fall later, and dashed lines are below "
+            "Shares fall with k, first slowly and then fast; shares for small γ fall later, and dashed lines are below "
             "solid ones."
         ),
     ),

@@ -30,7 +30,9 @@ class Recipe(BaseModel):
 
     hidden: list[PositiveInt] = Field(description="units of the hidden layers, a list of whole numbers, may be empty")
     batch_size: PositiveInt = Field(description="records of a batch, a whole number, at least 1")
-    step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
+    step_size: PositiveFloat = Field(
+        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+    )
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     weight_decay: _NonNegative = Field(description="lambda, a number of at least 0")
 
@@ -47,7 +49,7 @@ class Case(Training):
     name: str = Field(description="the name of the case in rows, figures and claims; distinct", min_length=1)
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
-        description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
+        description="side of the squares of pixels that images are averaged over, at least 1; 1 means no averaging"
     )
     mode: Mode = Field(description="unlearning (removals) or privacy (additions and removals)")
     gamma: Distinct[PositiveFloat] = Field(
@@ -68,7 +70,7 @@ class Regions(Sweep, Training):
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     side: Annotated[int, Field(ge=2)] = Field(description="points of the grid in each direction, at least 2")
-    reach: PositiveFloat = Field(description="the grid goes from minus this to this, a number above 0")
+    reach: PositiveFloat = Field(description="the grid extends from minus this number to this number, above 0")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     def check(self) -> str | None:
@@ -83,7 +85,9 @@ class Batches(Sweep):
     batch_size: Distinct[PositiveInt] = Field(description="records of a batch, distinct whole numbers, at least 1")
     depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="hidden layers, distinct whole numbers")
     units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
-    step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
+    step_size: PositiveFloat = Field(
+        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+    )
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: PositiveInt = Field(description="records of every batch, a whole number, at least 1")
@@ -106,18 +110,18 @@ class Batches(Sweep):
 
 
 class FineTuning(Sweep):
-    """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records, too."""
+    """Fine-tuning of dense layers on a class that pre-training did not see; batches also contain public records."""
 
     data: Digits = Field(
         description="digits (8 x 8 pixels, embedded), mnist-10, or a features file (.npz, .parquet) that says which "
         "records are new"
     )
     held_back: Annotated[int, Field(ge=0, le=9)] = Field(
-        description="the digit that pre-training does not see, 0 to 9; of a features file: the records that are new"
+        description="the digit that pre-training does not see, 0 to 9; a features file says which records are new"
     )
     channels: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] = Field(
-        description="channels of the two convolutions that stay as pre-training leaves them, at least 1 each; none are "
-        "made for a features file whose rows are no images"
+        description="channels of the two convolutions, which fine-tuning does not change, at least 1 each; unused for "
+        "a features file whose rows are not images"
     )
     kernel: PositiveInt = Field(description="side of the convolutions' kernels, a whole number, at least 1")
     stride: PositiveInt = Field(description="stride of the first convolution, a whole number, at least 1")
@@ -126,7 +130,9 @@ class FineTuning(Sweep):
     private: PositiveInt = Field(description="records of the new class in a batch, which may be removed, at least 1")
     public: PositiveInt = Field(description="records of the other classes in a batch, which stay, at least 1")
     epochs: PositiveInt = Field(description="passes over the new class, a whole number, at least 1")
-    step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
+    step_size: PositiveFloat = Field(
+        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+    )
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     gamma: Distinct[PositiveFloat] = Field(
         description="levels to which entries of gradients are clamped, distinct numbers above 0"
@@ -151,8 +157,10 @@ class Head(Sweep, Recipe):
     data: Data = Field(
         description="the name of a built-in data set, whose features are fixed, or a features file (.npz, .parquet)"
     )
-    scale: PositiveFloat = Field(description="the factor of all features, a public number above 0")
-    epochs: Distinct[PositiveInt] = Field(description="passes after which is measured, distinct whole numbers, rising")
+    scale: PositiveFloat = Field(description="the factor by which features are multiplied, a public number above 0")
+    epochs: Distinct[PositiveInt] = Field(
+        description="passes after which the head is measured, distinct whole numbers, rising"
+    )
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent starts and batches, at least 2")
@@ -198,11 +206,11 @@ class Shares(Sweep):
 
 
 def unknown_data(said: str, data: str) -> str | None:
-    """Return the error in the name of data, a sentence that begins with ``said``, or None."""
+    """Return a sentence about an unknown name of data, which begins with ``said``, or None if the name is known."""
     if data in KNOWN or is_file(data):
         return None
     return (
-        f"{said} {data!r}, but must name some of {', '.join(KNOWN)}, or a features file that ends in "
+        f"{said} {data!r}, but must name one of {', '.join(KNOWN)}, or a features file that ends in "
         f"{' or '.join(FILE_ENDINGS)}"
     )
 
@@ -213,9 +221,9 @@ def files_of(data: Iterable[str]) -> tuple[str, ...]:
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
-    """Return the error in numbers of records, a sentence that begins with the key, or None."""
+    """Return a sentence about wrong numbers of records, which begins with the key, or None if they are right."""
     if k != sorted(k):
-        return f"{key} has k = {k}, but they must rise"
+        return f"{key} has k = {k}, but these numbers must rise"
     if mode == "unlearning" and k[-1] >= batch_size:
-        return f"{key} has k = {k[-1]} removals, but batches of {batch_size}, which k must be below"
+        return f"{key} has k = {k[-1]} removals, but batches of {batch_size}; k must be below the batch size"
     return None

@@ -1,4 +1,4 @@
-"""The data of these experiments: clouds of two classes, data sets of images, and features files."""
+"""The data of the experiments: clouds of two classes, data sets of images, and features files."""
 
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ class Task:
 
 
 def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
-    """Return the task of a name.
+    """Return the task with this name.
 
     Clouds are drawn anew for every seed; data sets of the package are fixed.
 
@@ -57,7 +57,7 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
         pooled: The side of the squares of pixels over which images are averaged; 1 for no averaging.
 
     Raises:
-        ParameterError: Images cannot be divided into such squares.
+        ParameterError: Images cannot be divided into squares of this side.
         DataError: The raw files of a data set are missing, or a features file cannot be used.
     """
     if name in CLOUDS:
@@ -105,7 +105,7 @@ class NewClass:
             of shape ``(records, features)``, float64.
         labels: The labels, shape ``(records,)``, whole numbers from 0.
         new: Whether each record is of the new class, shape ``(records,)``.
-        test_rows: The test rows, in the form of ``rows``.
+        test_rows: The test rows, in the same form as ``rows``.
         test_labels: The test labels.
         test_new: Whether each test record is of the new class.
         classes: The number of labels.
@@ -132,7 +132,7 @@ def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
 
     Args:
         name: ``mnist-10``, ``digits`` for the digits in scikit-learn, or the path of a features file.
-        seed: The seed of the split of scikit-learn's digits, 80 to 20.
+        seed: The seed of the split of scikit-learn's digits into 80 % and 20 %.
         held_back: The new digit.
 
     Raises:
@@ -154,7 +154,7 @@ def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
 
 
 def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return images, shape ``(records, 1, side, side)``, pixels from 0 to 1, and digits; test records come last."""
+    """Return training images, shape ``(records, 1, side, side)``, and digits, then test images and digits."""
     if name == mnist.TEN_DIGITS.name:
         task = task_of(name, seed=seed)
         square = (-1, 1, mnist.PIXELS, mnist.PIXELS)
@@ -170,7 +170,9 @@ def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _new_class_in(path: str) -> NewClass:
     found = features_file.read(path)
     if found.new is None:
-        raise DataError(f"{path} has no new: fine-tuning needs to know which records are of the new class")
+        raise DataError(
+            f"{path} has no array or column new: fine-tuning needs to know which records are of the new class"
+        )
     parts = (found.rows, found.labels, found.new)
     rows, labels, new = (torch.as_tensor(each[~found.test]) for each in parts)
     test_rows, test_labels, test_new = (torch.as_tensor(each[found.test]) for each in parts)
@@ -194,6 +196,8 @@ def _pooled(rows: Tensor, side: int) -> Tensor:
         return rows
     pixels = round(rows.shape[1] ** 0.5)
     if pixels**2 != rows.shape[1] or pixels % side:
-        raise ParameterError(f"pooled must divide the sides of square images, of {rows.shape[1]} pixels, got {side}")
+        raise ParameterError(
+            f"pooled must divide the side of square images, which have {rows.shape[1]} pixels, got {side}"
+        )
     squares = rows.reshape(len(rows), pixels // side, side, pixels // side, side)
     return squares.mean(dim=(2, 4)).flatten(1)

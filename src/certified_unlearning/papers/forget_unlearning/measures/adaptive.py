@@ -1,6 +1,6 @@
-"""Measures, by accounting, of Theorem 4.5 and of the text after Theorem 5.1 on small requests.
+"""Measures for Theorem 4.5, and for the paper's text on small requests after Theorem 5.1, all by accounting.
 
-The settings are those of `deletion_guarantees`; exact values are those of linear losses of one coordinate.
+The settings are those of `deletion_guarantees`. Exact values are for linear losses of one coordinate.
 """
 
 import math
@@ -33,10 +33,11 @@ def advantage_at_equation_11(*, alpha: float, advantage: float) -> float:
 
 @sweep("epsilon_dp = {epsilon_dp:g}")
 def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float) -> float:
-    """Return the smallest deletion bound under the requester of Theorem 4.5's proof, divided by Eq. 11.
+    """Return the smallest deletion bound that the requester of Theorem 4.5's proof allows, divided by Eq. 11.
 
-    The requester writes one record, by the sign of the learned model. The deletion bound is that of the sign of the
-    model after the deletion. The two hypotheses are mirror images, so no reference is nearer to both than a fair coin.
+    The requester writes one record, whose value depends on the sign of the learned model. The deletion bound is the
+    divergence of the sign of the model after the deletion from its reference. The two hypotheses are mirror images, so
+    no reference is nearer to both hypotheses than a fair coin.
     """
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     problem, sigma, alpha = plan.problem, plan.sigma, plan.alpha
@@ -58,13 +59,14 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
 
 @sweep("Adv(Test) = {advantage:g}")
 def requester_over_product(*, advantage: float, payload: Literal["published", "other"]) -> float:
-    """Return the requester's advantage over the product of the tests' advantages, if deletion reads the old model.
+    """Return the requester's advantage divided by the product of the tests' advantages.
 
-    Learning publishes the bit of record n, right with probability ``(1 + a) / 2``. A call that replaces another record
-    returns its input ``theta``. The call that replaces record n says 1 with probability ``(y + 1 - theta) / 2``, where
-    ``y`` is the bit of record 1. The test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester
-    of the proof writes the published bit over record 1. With the other bit, an answer of 1 may come from either record,
-    so the advantage is that of the test or of its negation.
+    The deletion's answer depends on the model before it. Learning publishes the bit of record n with probability ``(1 +
+    a) / 2``, and otherwise the opposite bit. A call that replaces another record returns its input ``theta``. The call
+    that replaces record n returns 1 with probability ``(y + 1 - theta) / 2``, where ``y`` is the bit of record 1. The
+    test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester of the proof writes the published
+    bit over record 1. If the requester writes the opposite bit, an answer of 1 may be more likely under either
+    hypothesis, so the advantage is that of the test or of its negation.
     """
 
     def says_1(published: int) -> float:
@@ -79,13 +81,13 @@ def requester_over_product(*, advantage: float, payload: Literal["published", "o
 
 @sweep("{setting}")
 def steps_beyond_privacy(*, setting: Setting) -> Quantity:
-    """Return how many more deletion steps Eq. 17 requires than privacy, at the largest ``r`` that the text names."""
+    """Return the number of deletion steps under Eq. 17 minus the number for privacy, at the text's largest ``r``."""
     return _steps_beyond_privacy(setting, share=1.0)
 
 
 @measure
 def steps_beyond_privacy_where_enough(*, setting: Setting) -> Quantity:
-    """Return the excess steps of Eq. 17 under the corrected conditions.
+    """Return the same difference as `steps_beyond_privacy`, under the corrected conditions.
 
     The conditions are ``r <= sqrt(q d / (8 epsilon_dd))`` and ``epsilon_dd = epsilon_dp / (5 kappa)``.
     """

@@ -1,7 +1,7 @@
 """Measures of *Forget Unlearning* by accounting: the paper's formulas in two settings, compared with exact values.
 
-The settings are `C1`, which is small and round, and `C2`, which has the size of MNIST. Exact values are those of linear
-losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.
+The settings are `C1`, which has small, round numbers, and `C2`, which has the size of MNIST. Exact values are for
+linear losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.
 """
 
 import math
@@ -60,7 +60,7 @@ def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = mat
 
 @measure
 def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
-    """Return how the deletion steps for privacy change if the records of a request, n, or d are ten times as large."""
+    """Return the changes of the number of deletion steps for privacy if r, n or d is multiplied by ten."""
     steps = setting_plan(setting, certify_risk=False).deletion_steps
     return {
         f"ten times {name}": setting_plan(
@@ -82,13 +82,13 @@ def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "eps
 
 @sweep("{setting}")
 def deletion_saving(*, setting: Setting) -> float:
-    """Return the single-record gradients that every request saves against retraining at the certified risk."""
+    """Return the number of single-record gradients that a request saves over retraining, at the certified risk."""
     return setting_plan(setting).gradients_saved
 
 
 @measure
 def divergence_over_figure_1(*, setting: Setting) -> Quantity:
-    """Return the exact divergence in the limit of learning, divided by ``q L^2 / (lambda n^2 sigma^2)`` of Fig. 1."""
+    """Return the exact divergence after infinitely many learning steps, divided by the limit that Fig. 1 prints."""
     plan = setting_plan(setting)
     problem = plan.problem
     printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
@@ -97,7 +97,7 @@ def divergence_over_figure_1(*, setting: Setting) -> Quantity:
 
 @measure
 def lead_in_table_1(*, n: int, dimension: int, epsilon: float, request: int) -> dict[str, float]:
-    """Return how much more noisy gradient descent saves than each method without secret state."""
+    """Return the saving of noisy gradient descent minus that of each other method without secret state."""
     *others, own = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
     return {row.source: own.saved - row.saved for row in others if not row.has_secret_state}
 
@@ -118,7 +118,7 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
-    """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
+    """Return the changes of encode-then-delete's exact advantage with the deletion steps, and with epsilon_dp."""
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,
@@ -138,7 +138,7 @@ def _bounded(smoothness: float = 1.5, dimension: int = 20) -> BoundedProblem:
 
 @measure
 def step_size_over_limit(*, alpha: float, epsilon_dd: float, dimension: int) -> Quantity:
-    """Return the step size that Theorem 5.2 prints, divided by the largest that Theorem G.22 in its proof allows."""
+    """Return the step size that Theorem 5.2 prints, divided by the largest step size that Theorem G.22 allows."""
     problem = _bounded(dimension=dimension)
     printed = problem.regularisation * epsilon_dd / (64 * dimension * alpha * problem.boundedness)
     return Quantity(printed / problem.smoothness**2 / largest_step_size(problem, alpha=alpha), "printed over allowed")
@@ -172,7 +172,7 @@ def clipped_curvature() -> Quantity:
 
 @measure
 def clipped_drift(*, periods: int) -> Quantity:
-    """Return how far a bounded sawtooth falls if its gradients are clipped to 1.
+    """Return the change of a bounded sawtooth if its gradients are clipped to 1.
 
     In each period, the sawtooth rises with slope 10 over a length of 0.2 and falls with slope 1 over a length of 2.
     """

@@ -1,8 +1,8 @@
-"""Measures of Section 5.2: Theorem 5.2 on exact distributions, and the theorems and the lemma in its proof.
+"""Measures for Section 5.2: Theorem 5.2 and the results in its proof, compared with exact distributions.
 
-The data are four records on the line whose losses are waves (`theory.waves`), the largest that Theorem 5.2 admits at
-its own noise: q = 2, B = e, lambda = 1, epsilon_dp = 0.25, epsilon_dd = 0.005. Each of three requests shifts the wave
-of a record by half a period.
+The data are four records whose losses are waves on the real line (`theory.waves`). The amplitude of the waves is the
+largest that Theorem 5.2 admits at its own noise, for q = 2, B = e, lambda = 1, epsilon_dp = 0.25 and epsilon_dd =
+0.005. Each of the three requests shifts the wave of one record by half a period.
 """
 
 import math
@@ -55,8 +55,8 @@ def _service() -> _Service:
 def exact_over_epsilon_dp() -> dict[str, float]:
     """Return the exact divergence for a present record divided by epsilon_dp, for learning and for one deletion.
 
-    Of the two directions of the divergence, the larger one counts. The deletion starts from the learned model, and the
-    two data sets differ in the record that stays last.
+    Each value is for the larger of the two directions of the divergence. The deletion starts from the same learned
+    model for both data sets, which differ in their last record.
     """
     plan, waves, data, models = _service()
     learned = [waves.after(waves.start(), records, steps=plan.learning_steps) for records in data[:2]]
@@ -93,7 +93,7 @@ def exact_over_nonconvex_risk() -> list[Quantity]:
 
 @sweep("K = {steps}")
 def exact_over_theorem_g_22(*, steps: int) -> float:
-    """Return the exact divergence from the Gibbs distribution, divided by Theorem G.22.
+    """Return the exact divergence from the Gibbs distribution, divided by Theorem G.22's bound.
 
     Learning starts from the model of the opposite records.
     """
@@ -113,7 +113,7 @@ def exact_over_theorem_g_22(*, steps: int) -> float:
 
 @sweep("alpha = {alpha:g}")
 def exact_over_lemma_g_23(*, alpha: float) -> float:
-    """Return the larger divergence between the Gibbs distributions of opposite records, divided by Lemma G.23."""
+    """Return the larger divergence between the Gibbs distributions of opposite records over Lemma G.23's bound."""
     _, waves, data, _ = _service()
     first, second = waves.gibbs(data[0]), waves.gibbs(_TURNED)
     circle = np.linspace(0, 2 * math.pi, 10_001)
@@ -124,7 +124,7 @@ def exact_over_lemma_g_23(*, alpha: float) -> float:
 
 @measure
 def exact_over_theorem_g_24() -> Quantity:
-    """Return the exact excess risk of a Gibbs distribution, divided by Theorem G.24."""
+    """Return the exact excess risk of a Gibbs distribution, divided by Theorem G.24's bound."""
     plan, waves, data, _ = _service()
     exact = waves.risk(waves.gibbs(data[0]), data[0])
     return Quantity(exact / gibbs_risk(plan.problem, sigma=plan.sigma), "exact over bound")
@@ -132,9 +132,10 @@ def exact_over_theorem_g_24() -> Quantity:
 
 @sweep("{share:g} of the threshold")
 def gradients_saved_around_threshold(*, share: float) -> float:
-    """Return how many single-record gradients a request saves whose ``r / n`` is ``share`` times the threshold, 1/4.
+    """Return the number of single-record gradients that a request saves if ``r / n`` is ``share`` times the threshold.
 
-    The threshold is ``1/2 - epsilon_dd / log(B)`` with ``epsilon_dd = log(B) / 4``, n = 10 000, d = 20, q = 2, B = 2.
+    The threshold is ``1/2 - epsilon_dd / log(B)``, which is 1/4 for ``epsilon_dd = log(B) / 4``. The other constants
+    are n = 10 000, d = 20, q = 2 and B = 2.
     """
     n = 10_000
     problem = BoundedProblem(n, 20, 1.0, 1.0, 1.5, 2.0)

@@ -10,6 +10,6 @@
 `cases`, `*_cases`     each attack on each mechanism, with its theory
 =====================  ====================================================================================
 
-The mechanism is `mechanisms.noisy_gradient_deletion`; the tables are made in `papers.forget_unlearning.attacks` and
-`papers.forget_unlearning.risk`.
+The paper's mechanism is `mechanisms.noisy_gradient_deletion`. The modules `papers.forget_unlearning.attacks` and
+`papers.forget_unlearning.risk` make the tables.
 """

@@ -1,4 +1,4 @@
-"""Counts of how often an attack says 1 under each hypothesis, and its advantage with exact confidence bounds."""
+"""The numbers of an attack's guesses of 1 under each hypothesis, and its advantage with exact confidence bounds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,12 +25,12 @@ def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """Counts of how often an attack said 1.
+    """The numbers of an attack's guesses of 1.
 
     Attributes:
         interactions: The number of interactions under each hypothesis.
-        right: The number of answers 1 under hypothesis 1.
-        wrong: The number of answers 1 under hypothesis 0.
+        right: The number of guesses of 1 under hypothesis 1.
+        wrong: The number of guesses of 1 under hypothesis 0.
         seconds: The wall time in seconds.
     """
 
@@ -47,7 +47,8 @@ class Measured:
     def interval(self, miss: float) -> Interval:
         """Return a confidence interval of the advantage.
 
-        The interval follows from two exact intervals, each of which misses with half the allowed probability.
+        The interval follows from exact intervals of the two rates, each of which misses its rate with half the allowed
+        probability.
         """
         right, wrong = (clopper_pearson(count, self.interactions, miss=miss / 2) for count in (self.right, self.wrong))
         return Interval(right.low - wrong.high, right.high - wrong.low)

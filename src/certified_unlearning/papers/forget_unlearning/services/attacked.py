@@ -45,13 +45,13 @@ DELTA = 1e-6
 class Releases:
     """The exact distribution of releases if every record except the target is 0.
 
-    Means are for the target that moves models upwards.
+    All means are for the value of the target that moves models upwards.
 
     Attributes:
         learned: The mean of the learned model.
         variance: The variance of the learned model.
         kept: The share of a release that the next one contains.
-        drift: The mean of a later release minus the kept share of the release before, while the target is present.
+        drift: The mean, while the target is present, of a later release minus the kept share of the preceding release.
         fresh: The variance of this difference.
         forgets: The share of the mean that remains after each request from the deletion on.
     """
@@ -73,10 +73,10 @@ class Attacked:
         service: The mechanism itself.
         publish: The function that returns the released part of a model.
         releases: The distribution of the releases.
-        promise: The largest advantage by the published certificate, after a number of requests that are fixed in
-            advance.
-        bound: The largest advantage by a valid bound, for a number of requests and the observed releases; None if there
-            is no valid bound.
+        promise: A function from a number of requests that are fixed in advance to the largest advantage that the
+            published certificate allows.
+        bound: A function from a number of requests and the observed releases to the largest advantage that a valid
+            bound allows; None if there is no valid bound.
     """
 
     name: MechanismName
@@ -100,7 +100,8 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
     """
     if plan.deletion_steps == 0:
         raise ParameterError(
-            "deletion.problem: epsilon_dd is met without any deletion step, so there is nothing to attack; lower it"
+            "deletion.problem: epsilon_dd is met without any deletion step, so there is nothing to attack; lower "
+            "epsilon_dd"
         )
     noisy = _noisy(plan)
     retrained = replace(noisy, kept=0.0, drift=noisy.learned, fresh=noisy.variance, forgets=0.0)
@@ -147,7 +148,7 @@ def _noisy(plan: DeletionPlan) -> Releases:
 
 
 def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
-    """Return both variants of Descent-to-Delete, which publish with the variance of noisy gradient descent."""
+    """Return both variants of Descent-to-Delete, whose releases have the same variance as noisy gradient descent."""
     problem, steps = accounting.descent_problem(plan.problem), plan.deletion_steps
     deviation, pull = math.sqrt(plan.start_variance), _pull(plan)
     kept = abs(1 - problem.step_size * problem.strong_convexity) ** steps
@@ -159,7 +160,7 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
             epsilon = epsilon_of(problem, sigma=deviation, delta=DELTA, **deletions)
         except AssumptionError as error:
             raise ParameterError(
-                f"deletion.problem: {steps} steps of a deletion are too few for Descent-to-Delete; lower epsilon_dd "
+                f"deletion.problem: {steps} steps for a deletion are too few for Descent-to-Delete; lower epsilon_dd "
                 f"({error})"
             ) from error
         return advantage_under_unlearning(epsilon, DELTA)
@@ -192,9 +193,9 @@ def _corrected(plan: DeletionPlan, requests: int, observed: Sequence[int]) -> fl
 def _by_langevin(plan: DeletionPlan, requests: int) -> float:
     """Return the advantage that Langevin unlearning's certificate promises, by shifted interpolation.
 
-    Under either hypothesis, the model is ``mu``-Gaussian DP from a retrained one, so it is ``2 mu`` from the other
-    hypothesis's model. Streams remove every record at most once, so requests beyond the number of records change
-    nothing and do not count.
+    Under each hypothesis, the model and a retrained model are ``mu``-Gaussian DP, so the models of the two hypotheses
+    are ``2 mu``-Gaussian DP. The certificate is for streams that remove every record at most once. Requests beyond the
+    number of records change nothing and are left out.
     """
     steps = (plan.deletion_steps,) * min(requests, plan.problem.n)
     schedule = Schedule(plan.sigma, 1, steps, learning_steps=plan.learning_steps)

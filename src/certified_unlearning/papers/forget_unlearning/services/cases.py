@@ -1,4 +1,4 @@
-"""A cell of the figure: an attack on a mechanism, with the advantages by theory and certificates."""
+"""A cell of the figure: an attack on a mechanism, with its advantages by theory and by certificates."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ class Case:
 
     Attributes:
         attack: The name of the attack.
-        mechanism: The name of the mechanism; ``own`` if the attack is on its own construction.
+        mechanism: The name of the mechanism; ``own`` if it is the construction for which the attack was made.
         scenario: The function that runs the attack.
         observed: ``p``, the number of releases on which requests depend.
         secret_state: Whether the mechanism keeps a secret state.
         expected: The advantage by theory (see `experiments.ATTACK_ROWS`); None if it is unknown.
-        promised: The largest advantage by the certificate with which the mechanism is published.
-        bound: The largest advantage by a valid bound; None if no valid bound is below 1.
+        promised: The largest advantage that the mechanism's published certificate allows.
+        bound: The largest advantage that a valid bound allows; None if no valid bound is below 1.
     """
 
     attack: Attack

@@ -1,8 +1,8 @@
 """Services that are unlearning by the older definitions but reveal the deleted records, and the attacks on them.
 
-Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired counting
-is derived. Sums and medians of the new data are exactly those of retraining; counting keeps a secret state.
-`theory.attacks` and `theory.counting` have the advantage of each attack.
+Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired version of
+counting is derived here. Sums and medians of the new data are exactly what retraining would publish; counting keeps a
+secret state. The modules `theory.attacks` and `theory.counting` compute the advantage of each attack.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,19 +43,19 @@ class StatisticService:
 
 
 def total(databases: Array) -> Array:
-    """Return the sum of the records; a deleted one is 0."""
+    """Return the sum of the records; a deleted record is 0."""
     sums: Array = databases.sum(axis=1)
     return sums
 
 
 def signed_databases(hypothesis: int, interactions: int, key: Key) -> Array:
-    """Return databases of -2, the target, and 2; the target is -1 under hypothesis 1, else 1."""
+    """Return the databases (-2, target, 2); the target is -1 under hypothesis 1 and 1 under hypothesis 0."""
     return np.tile([-2, -1 if hypothesis else 1, 2], (interactions, 1))
 
 
 @dataclass(frozen=True)
 class SignRequester:
-    """A requester that deletes all negative records if the published sum is negative, and else all others."""
+    """A requester that deletes the negative records if the published sum is negative, and otherwise the others."""
 
     observes: tuple[int, ...] = (0,)
 
@@ -80,14 +80,17 @@ def median(databases: Array) -> Array:
 
 
 def median_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
-    """Return distinct records. The first is the median and the target: 0.25 under hypothesis 1, else -0.25."""
+    """Return distinct records.
+
+    The first record is the median and the target. It is 0.25 under hypothesis 1 and -0.25 under hypothesis 0.
+    """
     others = np.concatenate([np.arange(1, n // 2 + 1), -np.arange(1, n // 2 + 1)])
     return np.tile([0.25 if hypothesis else -0.25, *others], (interactions, 1))
 
 
 @dataclass(frozen=True)
 class MedianRequester:
-    """A requester that writes the published median over drawn records, then deletes the median itself.
+    """A requester that writes the published median over randomly drawn records, and then deletes the median itself.
 
     The records are drawn without replacement.
 
@@ -142,8 +145,8 @@ class CountingService:
     """A service that publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
 
     Both versions are ``(epsilon, 0)``-unlearning. In the printed version, the added number is the mean of the deleted
-    bits, whose effect fades. In the repaired version, the added number is one deleted bit at a time, and each bit is
-    repeated.
+    bits, whose effect fades. In the repaired version, every release adds a single deleted bit, and each bit is added
+    repeatedly.
 
     Attributes:
         epsilon: The epsilon of every release.
@@ -159,7 +162,7 @@ class CountingService:
         return self._released(databases, CountingModel(0, () if self.repaired else (nothing,), nothing), key)
 
     def answer(self, databases: Array, request: Request, model: CountingModel, key: Key) -> CountingModel:
-        """Count again, and remember the replaced bits, which no deletion should do."""
+        """Count again, and remember the replaced bits, although a deletion should forget them."""
         rows = np.arange(len(databases))[:, None]
         old = databases[rows, request.indices].sum(axis=1)
         deleted = (*model.deleted, old) if self.repaired else (model.deleted[0] + old,)
@@ -189,7 +192,7 @@ def bit_databases(hypothesis: int, interactions: int, key: Key) -> Array:
 
 @dataclass(frozen=True)
 class DeleteFirst:
-    """A requester with fixed requests: the first one deletes the target, all others write a zero over a zero.
+    """A requester with fixed requests: the first deletes the target, and all others write a zero over a zero.
 
     Attributes:
         interactions: The number of interactions.
@@ -206,7 +209,7 @@ class DeleteFirst:
 def says_shifted(released: Sequence[Array], *, repaired: bool) -> Array:
     """Guess 1 if hypothesis 1 is more likely.
 
-    The count is known to be 0, and it is known which releases the deleted bit shifts.
+    The adversary knows that the count is 0, and knows which releases the deleted bit shifts.
     """
     last = len(released)
     if repaired:

@@ -1,10 +1,10 @@
-"""Two mechanisms that meet a theorem's conditions and break its conclusion, and the attacks on them (derived).
+"""Two mechanisms that satisfy a theorem's conditions but break its conclusion, and the attacks on them.
 
-`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), as far as it is about all
-releases after the deletion: each release alone reveals almost nothing, but their majority reveals everything.
-`KeyedService` breaks Theorem 4.3: a fixed stream of requests reveals nothing, but a stream that depends on a single
-release reveals everything. Neither service has secret state. Records are bits; the target is the last one, and the
-others are 0.
+Both mechanisms are derived here. `StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML
+2023), as a statement about all releases after the deletion: each release alone reveals almost nothing, but their
+majority reveals everything. `KeyedService` breaks Theorem 4.3: a fixed stream of requests reveals nothing, but a stream
+that depends on a single release reveals everything. Neither service has secret state. Records are bits; the target is
+the last one, and the others are 0.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def randomised_response(bits: Array, epsilon: float, random: np.random.Generator
 
 @dataclass(frozen=True)
 class StreamService:
-    """A service that answers a request by a randomised response on the majority. Learning publishes the data.
+    """A service that answers a request by a randomised response on the majority bit. Learning publishes the data.
 
     Attributes:
         epsilon: The epsilon of every response.
@@ -58,7 +58,9 @@ class StreamService:
 
 @dataclass(frozen=True)
 class CopyThenRepeat:
-    """A requester that writes the target bit into all other records and deletes it; all later requests change nothing.
+    """A requester that copies the target bit to all other records and then deletes the target.
+
+    Later requests change nothing.
 
     Attributes:
         n: The number of records, at least 3; request ``n`` deletes the target.
@@ -90,7 +92,7 @@ class KeyedModel(NamedTuple):
         bits: The key, shape ``(interactions, m)``; each of the first ``m`` calls replaces one bit by a randomised
             response.
         calls: The number of answered requests.
-        answer: The response to the call that counts; 0 before and after that call.
+        answer: The noisy count that the counting call publishes; 0 at all other calls.
     """
 
     bits: Array
@@ -102,9 +104,9 @@ class KeyedModel(NamedTuple):
 class KeyedService:
     """A service that publishes a random key.
 
-    Call ``j`` hides the target by bit ``j`` of the key, and the last call counts the bits in which the records differ
-    from it. Calls after that publish no count: together with the key, a count would reveal records that are deleted
-    only then.
+    Each of the first ``m`` calls replaces one bit of the key by a randomised response on the exclusive or of this bit
+    and the target. The next call counts, with noise, the bits in which the other records differ from the key. Later
+    calls publish no count: together with the key, a count would reveal records that are deleted only then.
 
     Attributes:
         epsilon: The epsilon of every call.
@@ -121,7 +123,7 @@ class KeyedService:
         return KeyedModel(bits, 0, np.zeros(len(databases)))
 
     def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
-        """Replace one bit of the key; after all bits are replaced, count the differences; then forget the count."""
+        """Replace the next bit of the key; after all bits, count the differences; after that, return no count."""
         after = request.applied_to(databases)
         random = randomness.generator(*key)
         call = model.calls
@@ -163,6 +165,6 @@ class WriteKey:
 
 
 def says_count(released: Sequence[KeyedModel]) -> Array:
-    """Guess 1 if the count is above half of the key's length."""
+    """Guess 1 if the count is above half the key's length."""
     guesses: Array = 2 * released[0].answer > released[0].bits.shape[1]
     return guesses

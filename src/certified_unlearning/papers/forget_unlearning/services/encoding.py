@@ -1,8 +1,7 @@
 """Encode-then-delete: requests that copy the target into other records before its deletion (Theorem 4.5's requester).
 
-The data are those of `linear_losses` with one coordinate: the target, which is the last record, is ``L`` or ``-L``, and
-all others are 0. A record moves the model to the opposite side, so a negative model indicates ``L``. Hypothesis 1 is
-``L``.
+The records are those of `linear_losses`. The last record is the target: ``L`` under hypothesis 1 and ``-L`` under
+hypothesis 0. All other records are 0. A positive record moves the model downwards, so a negative model indicates ``L``.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 class Reading:
     """The weights with which a requester adds up releases.
 
-    From each release, the requester subtracts the part of the preceding release that the new one still contains.
+    From each later release, the requester subtracts the part of the preceding release that is still in it.
 
     Attributes:
         first: The weight of the learned model.
@@ -58,7 +57,7 @@ class EncodeThenDelete:
         return self.observed_releases + self.n - 1
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
-        """Wait, write one record per request, delete the target, and afterwards repeat the last written record."""
+        """Wait, write one record per request, delete the target, and afterwards repeat the last write."""
         interactions = len(releases[0])
         if number < self.observed_releases:
             return one_record(np.zeros(interactions), index=0)
@@ -80,7 +79,9 @@ class EncodeThenDelete:
 
 @dataclass(frozen=True)
 class FixedRequests:
-    """Fixed requests, as many as in encode-then-delete with one observed release: zeros over zeros, then the deletion.
+    """A requester with fixed requests that write zeros over zeros and then delete the target.
+
+    There are as many requests as in encode-then-delete with one observed release.
 
     Attributes:
         n: The number of records.
@@ -101,17 +102,17 @@ class FixedRequests:
         return self.n
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
-        """Write zeros, record by record and the target last; afterwards, write zeros over the first record."""
+        """Write a zero over one record after another, the target last; afterwards, write zeros over record 0."""
         return one_record(np.zeros(self.interactions), index=number - 1 if number <= self.n else 0)
 
 
 def one_record(values: Array, *, index: int) -> Request:
-    """Return the request that replaces record ``index`` in every interaction, by values ``(interactions, ...)``."""
+    """Return the request that replaces record ``index`` by the given values, shape ``(interactions, ...)``."""
     return Request(np.broadcast_to(index, (len(values), 1)), values[:, None])
 
 
 def databases(hypothesis: int, interactions: int, *, n: int, size: float) -> Array:
-    """Return databases of zeros whose last record, the target, is ``size`` (hypothesis 1) or ``-size`` (0)."""
+    """Return databases of zeros whose last record, the target, is ``size`` under hypothesis 1 and else ``-size``."""
     records = np.zeros((interactions, n))
     records[:, -1] = size if hypothesis else -size
     return records

@@ -1,4 +1,4 @@
-"""Encode-then-delete and its controls against every mechanism that learns by gradient descent, and their theory."""
+"""Encode-then-delete and its controls on every mechanism that learns by gradient descent, with their theory."""
 
 import math
 

@@ -1,12 +1,13 @@
-"""Algorithm 1: a service, a requester and the public, with its rules enforced, in thousands of interactions at once.
+"""Algorithm 1, with its rules enforced, for thousands of interactions of a service and a requester at once.
 
-Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Axis 0 of all
-arrays is the interactions. A request replaces records, so the number of records never changes.
+Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Axis 0 of every
+array numbers the interactions. A request replaces records, so the number of records never changes.
 
-Each party gets only what it may see. Requesters get the releases that they may see, and no others. Services get their
-arguments. Each call is made on a fresh copy of the service, so anything that the service keeps outside the model is
-lost. Adversaries get the releases from the deletion on. Arrays that are passed on, alone or in tuples, are read-only.
-Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other calls.
+Each party gets only what it may see. A requester gets only the releases that it observes. A service gets only its
+arguments: every call is made on a fresh copy of the service, so anything that the service keeps outside the model is
+lost. An adversary gets only the releases from the deletion on. Arrays that are passed on, alone or in tuples, are
+read-only. Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other
+calls.
 """
 
 import copy
@@ -72,7 +73,7 @@ class Request:
 
 
 class ObservedReleases(Generic[Release]):
-    """The releases that a requester may see: its observed releases, as far as they are published."""
+    """The releases that a requester may see now: those of its observed releases that are already published."""
 
     def __init__(self, releases: dict[int, Release]) -> None:
         self._releases = releases
@@ -101,7 +102,7 @@ class Requester(Protocol[Release]):
         """The numbers of the releases that the requester may see, increasing."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
-        """Return request ``number``, from 1 on, given the observed releases and the requester's own earlier ones."""
+        """Return request ``number``, from 1 on, given the observed releases and ``own``, its earlier requests."""
 
 
 class Service(Protocol[Model]):
@@ -191,7 +192,7 @@ Value = TypeVar("Value")
 
 
 def _read_only(value: Value) -> Value:
-    """Return a value, an array or a tuple with arrays, whose arrays cannot be written to or made writable."""
+    """Return a value whose arrays cannot be written to or made writable; it is an array or a tuple with arrays."""
     if isinstance(value, np.ndarray):
         owner: Any = value
         while isinstance(owner, np.ndarray):

@@ -42,19 +42,19 @@ class LinearLossObjective:
         self._strong_convexity = strong_convexity
 
     def remove(self, count: int) -> None:
-        """Do nothing, because other records would be another objective.
+        """Require that ``count`` is 0, because a removal would need other means and so another objective.
 
         Raises:
             ParameterError: ``count`` is not 0.
         """
         if count:
-            raise ParameterError(f"linear losses hold no removals: give their means instead, got count = {count}")
+            raise ParameterError(f"linear losses cannot remove records: use new means instead, got count = {count}")
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place.
 
         Raises:
-            ParameterError: The numbers of trials and means differ.
+            ParameterError: The shapes of the weights and the means differ.
         """
         if weights.shape != self._means.shape:
             raise ParameterError(f"weights must have the shape of the means, {self._means.shape}, got {weights.shape}")
@@ -202,7 +202,7 @@ class SecretStateService:
 class ConstantService:
     """A service that always returns the same model.
 
-    Its deletion is perfect, but no definition that compares with retraining counts it as unlearning.
+    Its deletion is perfect, but the service is not unlearning by any definition that compares it with retraining.
 
     Attributes:
         models: A function from a number of interactions to this number of copies of the model.
@@ -235,7 +235,7 @@ def _keys(key: Key, interactions: Array) -> list[int]:
 
 
 def _packed(values: Array) -> Tensor:
-    """Return one number per interaction in rows of `COLUMNS`, the last of which is padded with zeros."""
+    """Return one number per interaction in rows of `COLUMNS` numbers; the last row is padded with zeros."""
     filled = np.zeros(-(-len(values) // COLUMNS) * COLUMNS)
     filled[: len(values)] = values
     return torch.from_numpy(filled.reshape(-1, COLUMNS))

@@ -26,13 +26,13 @@ class Scenario:
     """An attack on a mechanism, ready to run.
 
     Attributes:
-        databases: A function from a hypothesis (0 or 1), a number of interactions and a key to this number of
-            databases.
+        databases: A function from a hypothesis (0 or 1), a number of interactions and a key to one database per
+            interaction.
         service: The mechanism.
-        requester: A function that makes the requester for a number of interactions, from a key if the requester is
-            random.
+        requester: A function from a number of interactions and a key to the requester; only random requesters use the
+            key.
         publish: The function that returns the released part of a model.
-        adversary: A function from the releases from the deletion on to guesses.
+        adversary: A function that returns guesses, given the releases from the deletion on.
         requests: The number of requests.
         deletion: The number of the request that deletes the target.
         target: The index of the attacked record.

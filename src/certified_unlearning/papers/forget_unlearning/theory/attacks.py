@@ -2,7 +2,7 @@
 
 Source: Section 3, Theorems 3.1 and 4.5 of Chourasia and Shah, Forget Unlearning (ICML 2023). The two counterexamples to
 Theorems 4.1 and 4.3 and all exact values are derived here. Success is the probability of a correct guess of the deleted
-value. If two values are equally likely, the advantage is ``2 success - 1``. The module `counting` has the attacks on
+value. If two values are equally likely, the advantage is ``2 success - 1``. The module `counting` treats the attacks on
 secret state.
 """
 
@@ -38,8 +38,8 @@ def median_success(n: int, *, request: int) -> MedianSuccess:
 
     Args:
         n: The number of records, odd and at least 3.
-        request: ``i``, the number of the request that deletes the median: above 3, where the claim begins, and at most
-            ``n + 1``.
+        request: ``i``, the number of the request that deletes the median: above 3, because the claim is only about such
+            requests, and at most ``n + 1``.
     """
     require_count(least=3, n=n)
     require_count(least=4, request=request)
@@ -71,10 +71,11 @@ def majority_advantage(epsilon: float, *, releases: int) -> float:
 
 
 def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
-    """Return the advantage of the attack on the printed Theorem 4.3, whose requests write the published key.
+    """Return the advantage of the attack that breaks the printed Theorem 4.3 by requests that write the published key.
 
-    The attack tests ``Bin(m, p) + Laplace(1 / eps) > m / 2`` for ``p = e^eps / (1 + e^eps)`` against ``1 - p``. If
-    requests do not depend on the key, the advantage is 0; every call is ``eps``-DP.
+    The attack guesses 1 if the count is above ``m / 2``. The count is ``Bin(m, p) + Laplace(1 / eps)`` with ``p = e^eps
+    / (1 + e^eps)`` under hypothesis 1, and with ``1 - p`` in place of ``p`` under hypothesis 0. Every call is
+    ``eps``-DP. If requests do not depend on the key, the advantage is 0.
 
     Args:
         epsilon: The epsilon of every call.
@@ -111,7 +112,7 @@ def sign_attack_advantage(
     ``carried * observed + s payload_mean + h target_mean + N(0, last_variance)``.
 
     Args:
-        first_mean: The mean of the observed model for the target +1, not 0.
+        first_mean: The mean of the observed model if the target is +1; not 0.
         first_variance: The variance of the observed model, above 0.
         carried: The share of the observed model in the released one.
         payload_mean: The contribution of the payloads, with the sign of ``first_mean``.
@@ -139,15 +140,15 @@ def encode_then_delete_advantage(
 ) -> float:
     """Return the advantage of encode-then-delete against noisy gradient descent on linear losses of one coordinate.
 
-    The target is ``L`` or ``-L``, and the other records are 0. The requester sees the learned model and writes ``L`` or
-    ``-L``, the one that fits the model, over ``edits`` other records, one per request. Then it sets the target to 0,
-    and the attacker uses the sign of the next released model. More deletion steps do not help, because the other
-    records contain the target.
+    The target is ``L`` or ``-L``, and the other records are 0. The requester guesses the target from the learned model,
+    and writes the guess over ``edits`` other records, one per request. Then the requester sets the target to 0, and the
+    attacker uses the sign of the next released model. More deletion steps do not help, because the other records
+    contain the target.
 
     Args:
         problem: The constants of the problem.
         sigma: The noise scale.
-        learning_steps: ``K_A``, at least 1, from the start of `planning.start_variance`.
+        learning_steps: ``K_A``, at least 1, from a Gaussian start with the variance `planning.start_variance`.
         deletion_steps: ``K``, at least 1.
         edits: The number of written records, from 1 to ``n - 1``.
         retrains: Whether requests are answered by retraining.
@@ -204,7 +205,7 @@ def reading_advantage(*, first: float, later: float = 0.0, observed_releases: in
 
 
 def averaging_advantage(*, signal: float, kept: float, correlation: float, releases: int) -> float:
-    """Return the advantage of the sign of a sum of releases, for requests fixed in advance.
+    """Return the advantage of guessing by the sign of a sum of releases, for requests fixed in advance.
 
     Args:
         signal: The mean of the first release after the deletion, divided by the standard deviation that all releases

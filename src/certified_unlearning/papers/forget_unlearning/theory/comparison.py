@@ -1,4 +1,4 @@
-"""Table 1 of Chourasia and Shah, Forget Unlearning (ICML 2023): the gradients that methods save against retraining."""
+"""Table 1 of Chourasia and Shah, Forget Unlearning (ICML 2023): the gradients that methods save over retraining."""
 
 import math
 from typing import NamedTuple

@@ -2,8 +2,9 @@
 
 Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A service publishes a count with Laplace noise
 of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits. In the printed construction, this
-number is the mean of the deleted bits. In the repaired construction, it is one deleted bit at a time. The repaired
-construction and all exact values are derived here. Both constructions are ``epsilon``-close to retraining.
+number is the mean of the deleted bits. In the repaired construction, this number is one of the deleted bits, which take
+turns. The repaired construction and all exact values are derived here. Both constructions are ``epsilon``-close to
+retraining.
 """
 
 import math
@@ -40,9 +41,9 @@ class CountingLimits(NamedTuple):
 def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
     """Return limits that show why Theorem 3.2's construction does not reveal the record deleted by request ``i``.
 
-    Release ``j >= i`` shifts a Laplace distribution by ``1 / j``. With ``x = eps / 2``, the affinity is ``prod (1 + x /
-    j) exp(-x / j) = exp(x psi(i)) Gamma(i) / Gamma(i + x)``, and the divergence is ``sum (eps / j + exp(-eps / j) -
-    1)``.
+    The deleted bit shifts the Laplace distribution of each release ``j >= i`` by ``1 / j``. With ``x = eps / 2``, the
+    affinity is ``prod (1 + x / j) exp(-x / j) = exp(x psi(i)) Gamma(i) / Gamma(i + x)``, and the divergence is ``sum
+    (eps / j + exp(-eps / j) - 1)``.
 
     Args:
         epsilon: The epsilon of every release; the Laplace noise has scale ``1 / epsilon``.

@@ -1,4 +1,4 @@
-"""Exact noisy gradient descent on linear losses, with which bounds on deletion and attacks are compared.
+"""Exact distributions of noisy gradient descent on linear losses, a reference for bounds on deletion and for attacks.
 
 The losses ``<x, theta>`` with ``|x| <= L`` are convex, L-Lipschitz and smooth. With the regulariser ``lambda |theta|^2
 / 2``, a step is ``theta <- (1 - eta lambda) theta - eta mean(x) + sqrt(2 eta) sigma N(0, I)``. Distributions stay
@@ -28,15 +28,15 @@ def exact_deletion_curve(
 ) -> RenyiCurve:
     """Return the exact divergence of the model from one that never saw the deleted records, in the worst direction.
 
-    The divergence is ``alpha (s / sigma)^2 (1 - eta lambda / 2) (1 - a^steps_before)^2 a^(2 steps) / (2 lambda)`` with
-    the sensitivity ``s`` and ``a = 1 - eta lambda``, from the start of `planning.start_variance`. The divergence never
-    exceeds `deletion_curve`.
+    Learning starts from a Gaussian with the variance `planning.start_variance`. The divergence is ``alpha (s / sigma)^2
+    (1 - eta lambda / 2) (1 - a^steps_before)^2 a^(2 steps) / (2 lambda)`` with the sensitivity ``s`` and ``a = 1 - eta
+    lambda``. The divergence never exceeds `deletion_curve`.
 
     Args:
         problem: The constants of the problem.
         sigma: The noise scale.
         steps: The number of steps since the deletion.
-        steps_before: The number of steps of learning and requests while the records were present; may be infinite.
+        steps_before: The number of steps, of learning and of requests, while the records were present; may be infinite.
         records: The number of deleted records.
 
     Raises:

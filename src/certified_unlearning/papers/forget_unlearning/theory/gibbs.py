@@ -44,7 +44,7 @@ class BoundedProblem:
             raise ParameterError(f"boundedness must be a finite number above 1, got {self.boundedness}")
         if self.regularisation > self.smoothness:
             raise AssumptionError(
-                "smoothness is of the loss with its regulariser, so at least regularisation = "
+                "smoothness is that of the loss with its regulariser, so it must be at least regularisation = "
                 f"{self.regularisation}, got smoothness = {self.smoothness}"
             )
 
@@ -66,7 +66,7 @@ def largest_step_size(problem: BoundedProblem, *, alpha: float) -> float:
 def divergence_from_gibbs(
     problem: BoundedProblem, *, step_size: float, alpha: float, steps: float, start: float
 ) -> float:
-    """Return Theorem G.22: the divergence of the model from its Gibbs distribution ``pi`` after some steps.
+    """Return Theorem G.22's bound on the divergence of the model from its Gibbs distribution ``pi`` after some steps.
 
     The bound is ``alpha exp(-lambda eta K / (2 B)) start + 32 d eta alpha B smoothness^2 / lambda``.
 
@@ -89,7 +89,7 @@ def divergence_from_gibbs(
 
 
 def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:
-    """Return Theorem G.24: the excess risk of a Gibbs distribution.
+    """Return Theorem G.24's bound on the excess risk of a Gibbs distribution.
 
     The bound is ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
     """

@@ -4,7 +4,8 @@ Source: Theorem 5.2 of Chourasia and Shah, Forget Unlearning (ICML 2023), with i
 `gibbs`; the start is ``N(0, sigma^2 / lambda)``.
 
 The formulas do not give a useful certificate of risk: ``sigma^2`` shrinks like ``1 / n^2``, and the losses must shrink
-with it. Then the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`) than the certified one.
+with it. With such small losses, the excess risk of the constant model 0 (`NonconvexPlan.zero_model_risk`) is below the
+certified risk.
 """
 
 import math
@@ -29,7 +30,7 @@ from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
 
 @dataclass(frozen=True)
 class NonconvexPlan:
-    """A plan of learning and answering requests (Theorem 5.2), with the certified values at its whole numbers of steps.
+    """A plan of learning and answering requests (Theorem 5.2), with the values that its numbers of steps certify.
 
     Attributes:
         problem: The constants of the problem.
@@ -42,7 +43,7 @@ class NonconvexPlan:
         epsilon_dp: A bound on the divergence for a present record of every *single call*; in a chain of calls, the
             bounds add up (Theorem G.7).
         epsilon_dd: A bound on the divergence of every model from the Gibbs distribution of its data, under requests
-            that are fixed in advance. The argument by Gibbs distributions does not hold given an observed model. If
+            that are fixed in advance. Given an observed model, the argument by Gibbs distributions does not hold. If
             requests depend on published models, only the chain of the calls that saw the record gives a bound.
         risk_bound: An upper bound on the excess risk of every published model.
     """
@@ -101,7 +102,8 @@ def plan_nonconvex_deletion(
         epsilon_dp: The target for present records at every single call; below ``d``.
         epsilon_dd: The target for deleted records, at most ``epsilon_dp``.
         records: The largest number ``r`` of records in one request.
-        gradient_field: The gradients that the steps follow. The only covered clipped gradients are ``clipped-bounded``.
+        gradient_field: The gradients that the steps follow. The theorem covers clipped gradients only in the form
+            ``clipped-bounded``.
 
     Raises:
         AssumptionError: ``epsilon_dd`` exceeds ``epsilon_dp``, ``epsilon_dp`` is not below ``d``, or the theorem does
@@ -155,5 +157,5 @@ def _times(
 
 
 def _variance_per_time(problem: BoundedProblem, alpha: float, epsilon_dp: float) -> float:
-    """Return ``sigma^2`` divided by ``eta K``, for which Theorem G.7 gives ``epsilon_dp``."""
+    """Return the value of ``sigma^2 / (eta K)`` for which Theorem G.7 gives ``epsilon_dp``."""
     return alpha * (problem.lipschitz / problem.n) ** 2 / epsilon_dp

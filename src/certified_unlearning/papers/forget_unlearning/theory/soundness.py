@@ -1,9 +1,9 @@
 """Advantages of attacks between distributions of released models, and printed bounds under adaptive requests.
 
 Source: Theorems 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
-corrections. The advantage of a test is the difference of its probabilities of saying 1 for the two records. Divergences
-are one-sided: the first argument is the model, and the second is its reference. The advantage that a bound allows
-(Theorem 4.1) is in `accounting.deletion.soundness`.
+corrections. The advantage of a test is the difference of its probabilities of answering 1 for the two values of a
+record. Divergences are one-sided: the first argument is the model, and the second is its reference. The module
+`accounting.deletion.soundness` computes the advantage that a bound allows (Theorem 4.1).
 """
 
 import math
@@ -22,10 +22,11 @@ from certified_unlearning.errors import ParameterError
 def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     """Return the largest advantage that unlearning allows on one release, for requests fixed in advance.
 
-    Both distributions are ``(epsilon, delta)``-indistinguishable from the distribution ``R`` of one retrained model. On
-    any event ``A``, the first has at most ``1 - exp(-epsilon) (1 - R(A) - delta)`` and the second has at least
-    ``exp(-epsilon) (R(A) - delta)``. The difference is ``1 - exp(-epsilon) (1 - 2 delta)``, and ``R(A) = 1/2`` attains
-    it. This is derived here; the definition itself promises nothing about deleted records.
+    Both distributions are ``(epsilon, delta)``-indistinguishable from the distribution ``R`` of one retrained model.
+    The probability of any event ``A`` is at most ``1 - exp(-epsilon) (1 - R(A) - delta)`` under the first distribution,
+    and at least ``exp(-epsilon) (R(A) - delta)`` under the second. The difference is ``1 - exp(-epsilon) (1 - 2
+    delta)``, and ``R(A) = 1/2`` attains this value. This is derived here; the definition itself promises nothing about
+    deleted records.
 
     Args:
         epsilon: The epsilon of unlearning, in both directions; 0 for perfect unlearning.
@@ -40,8 +41,8 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
 def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     """Return the advantage of the best test between two Gaussians with the same covariance: ``2 Phi(mu / 2) - 1``.
 
-    If two distributions are ``mu``-Gaussian DP, as those of the form `shifted` in `deletion` are, no test has a larger
-    advantage.
+    If two distributions are ``mu``-Gaussian DP, no test has a larger advantage. The distributions of the form `shifted`
+    in `deletion` are such distributions.
 
     Args:
         divergence: The Rényi divergence of the two Gaussians, ``alpha mu^2 / 2``.
@@ -55,10 +56,11 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
 def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> float:
     """Return Theorem 4.3 as printed, the deletion bound if requests depend on observed models.
 
-    The printed bound is ``epsilon_dd + p epsilon_dp``. It is right only if both bounds hold *given every observed
-    model*, that is, from every starting model, over all calls up to the next observation or to the deletion. For convex
-    losses, this is the case, and `planning.adaptive_deletion_curve` is smaller. For a bound that needs fixed requests,
-    the printed bound is wrong, and only the sum over all calls that saw the record holds.
+    The printed bound is ``epsilon_dd + p epsilon_dp``. This bound is right only if ``epsilon_dd`` and ``epsilon_dp``
+    hold *given every observed model*, that is, from every starting model, over all calls up to the next observation or
+    to the deletion. For convex losses, they do, and `planning.adaptive_deletion_curve` is an even smaller bound. If
+    ``epsilon_dd`` needs fixed requests, the printed bound is wrong, and only the sum of the bounds of all calls that
+    saw the record is valid.
 
     Args:
         epsilon_dd: The deletion bound under requests that are fixed in advance.
@@ -71,11 +73,12 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
 
 
 def necessary_epsilon(advantage: float, *, alpha: float) -> float:
-    """Return Theorem 4.5 (Eq. 11): given two attacks, no deletion bound under adaptive requests can be smaller.
+    """Return Theorem 4.5's lower limit (Eq. 11) on deletion bounds under adaptive requests, given two attacks.
 
-    The value is ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, at least
-    0, at which Theorem 4.1 allows the advantage ``a^2``. Both attacks distinguish data that differ in *one* record: one
-    by the learned model, the other by a model after a deletion, whatever the model before the deletion is.
+    The value is ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, which is
+    at least 0. At this value, Theorem 4.1 allows the advantage ``a^2``. Both attacks distinguish data that differ in
+    *one* record: one by the learned model, the other by a model after a deletion, whatever the model before the
+    deletion is.
 
     Args:
         advantage: The advantage ``a`` that both attacks exceed; above 0 and at most 1.
@@ -115,7 +118,7 @@ def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
 
 
 def coin_divergence(epsilon: float, *, alpha: float) -> float:
-    """Return the divergence from a fair coin of a bit that is kept with probability ``e^eps / (1 + e^eps)``."""
+    """Return the divergence of a bit, kept with probability ``e^eps / (1 + e^eps)``, from a fair coin."""
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
     log_kept, log_flipped = _kept_and_flipped(epsilon)

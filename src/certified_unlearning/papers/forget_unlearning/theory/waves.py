@@ -5,11 +5,11 @@ distributions, which are exact except for rounding. A record is a phase: its los
 ``c`` of 0, ``c``-Lipschitz and ``c``-smooth. With the regulariser ``lambda theta^2 / 2``, a step is ``theta <- theta -
 eta grad f_D(theta) + sqrt(2 eta) sigma N(0, 1)``.
 
-A distribution is stored as the coefficients, in orthonormal Hermite polynomials, of its density divided by that of the
-start ``N(0, sigma^2 / lambda)``. A step is then a small matrix, and thousands of steps are a power of this matrix, so
+A distribution is stored as its density divided by the density of the start, ``N(0, sigma^2 / lambda)``, in coefficients
+of orthonormal Hermite polynomials. A step is then a small matrix, and thousands of steps are a power of this matrix, so
 no grid has to resolve the noise of a step. Integrals over a step's noise are exact, and integrals over the start are
-Gaussian quadrature. Distributions are compared on a grid that extends eight standard deviations of the start to both
-sides.
+computed by Gaussian quadrature. Distributions are compared on a grid that extends eight standard deviations of the
+start to both sides.
 """
 
 import math
@@ -95,15 +95,15 @@ class Waves:
         ratio = law @ polynomials
         if not (ratio > 0).all():
             raise ParameterError(
-                f"the law has no density at {int((ratio <= 0).sum())} of {len(ratio)} points: its waves are too many "
-                f"for {_DEGREES} polynomials; take a smaller sigma or a larger regularisation"
+                f"the density is not above 0 at {int((ratio <= 0).sum())} of {len(ratio)} points: {_DEGREES} "
+                "polynomials do not resolve its waves; take a smaller sigma or a larger regularisation"
             )
         return np.asarray(ratio)
 
     def gibbs(self, records: Phases) -> Array:
         """Return the Gibbs distribution's density, divided by the start's, at `nodes`.
 
-        It is ``exp(-mean loss / sigma^2)``, normalised.
+        The quotient is ``exp(-mean loss / sigma^2)``, normalised.
         """
         _, weights, _ = _grid()
         ratio = np.exp(-self.mean_loss(self.nodes, records) / self.sigma**2)
@@ -126,7 +126,7 @@ class Waves:
 
 
 def divergence(density: Array, reference: Array, *, alpha: float) -> float:
-    """Return the Rényi divergence of two distributions, given by their densities relative to one start at its nodes."""
+    """Return the Rényi divergence of two distributions, given by their densities divided by the start's."""
     check_order(alpha)
     _, weights, _ = _grid()
     return math.log(float(weights @ (density**alpha * reference ** (1 - alpha)))) / (alpha - 1)

@@ -1,4 +1,4 @@
-"""The figure of certified regions: the radius on the plane, a panel for each cloud, clipping level and mode."""
+"""The figure of certified regions: the radius on the plane, with a panel for each cloud, clipping level and mode."""
 
 import pandas as pd
 import seaborn as sns
@@ -15,7 +15,7 @@ from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import colours
 
 MODES = ("privacy", "unlearning")
-"""The rows of panels, from the top down."""
+"""The modes of the rows of panels, from top to bottom."""
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:

@@ -1,4 +1,4 @@
-"""The figure of streams of requests: the refused queries and the savings of shards with budgets."""
+"""The figure of streams of requests: the refused queries and the saved work of shards with budgets."""
 
 import pandas as pd
 from matplotlib.axes import Axes

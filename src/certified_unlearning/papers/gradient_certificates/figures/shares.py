@@ -1,4 +1,4 @@
-"""The figure of certified shares against k, a panel for each case."""
+"""The figure of certified shares against k, with a panel for each case."""
 
 from typing import Any
 

@@ -19,17 +19,17 @@ from certified_unlearning.reproduction.claims.registry import measure
 Answers = Literal["certified", "uncertified"]
 _SEED = 1
 _RECORDS, _TARGETS, _UPDATES = 100, 60, 6
-"""The data are overlapping blobs, all in one batch; each of the targets is left out in turn."""
+"""The numbers of records, targets and updates; the records are overlapping blobs in one batch."""
 _BOXED = 15
 """The number of targets for which boxes are trained again, which takes longer than training networks."""
 _DRAWS = 30
 _SIGMA = 1.0
-"""The noise multiplier of DP-SGD; the paper states none."""
+"""The noise multiplier of DP-SGD; the paper does not state it."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Attacked:
-    """A network with every target, networks without one target each, and boxes for one record of each batch (privacy).
+    """A network with all targets, networks that each lack one target, and the box around the first network (privacy).
 
     Attributes:
         network: The architecture, 6-8-2.
@@ -56,10 +56,10 @@ class _Attacked:
 def advantage_of_full_knowledge(*, answers: Answers) -> float:
     """Return the advantage of an adversary that knows the start, the batches and all records except one.
 
-    The adversary does not know whether a target is a record. It trains both networks itself and compares their labels
-    with the observed answers: it is right if any label differs, and guesses otherwise. No other adversary has a larger
-    advantage. The networks have no noise. Therefore, the true-positive rate minus the false-positive rate is the share
-    of targets for which an answer differs.
+    The adversary does not know whether a target is a record. The adversary trains a network with the target and a
+    network without it, and compares their labels with the observed answers. If any label differs, the adversary is
+    right; otherwise, it guesses. No other adversary has a larger advantage. Because the networks have no noise, the
+    true-positive rate minus the false-positive rate is the share of targets for which an answer differs.
     """
     attacked = _attacked()
     sure = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
@@ -85,7 +85,7 @@ def advantage_by_right_labels(*, answers: Answers) -> float:
 
 @measure
 def advantage_by_status() -> float:
-    """Return the advantage of an adversary that knows everything else, and sees only which queries are certified."""
+    """Return the advantage of an adversary with full knowledge that sees only which queries are certified."""
     attacked = _attacked()
     whole = certify(attacked.network, attacked.box, attacked.queries[None]).certified[0]
     differ = 0
@@ -98,10 +98,10 @@ def advantage_by_status() -> float:
 
 @measure
 def noisy_parameters_outside(*, noise_on: Literal["mean", "sum"]) -> float:
-    """Return the share of draws in which noisy parameters leave the box of the noise-free ones.
+    """Return the share of draws in which noisy parameters leave the box of training without noise.
 
-    The standard deviation of the noise is the clipping level times the multiplier, on the mean of a batch as line 16
-    prints it, or on its sum as in DP-SGD.
+    The noise is added to the mean of a batch, as line 16 prints it, or to the sum of a batch, as in DP-SGD. Its
+    standard deviation is the clipping level times the multiplier.
     """
     attacked = _attacked()
     scale = _SIGMA * float(attacked.descent.bound or 0)
@@ -114,10 +114,9 @@ def noisy_parameters_outside(*, noise_on: Literal["mean", "sum"]) -> float:
 def unsafe_after_the_check(*, noise: Literal["own", "shared"]) -> float:
     """Return the number of draws in which noisy parameters pass the check but a neighbour's parameters do not.
 
-    Both have the same noise.
-
-    Each neighbour lacks one target. With ``own``, the box is that of training without noise, as in Algorithm 1, and the
-    noise is so small that half of the draws pass. With ``shared``, the noise moves the box, too.
+    Each neighbour lacks one target and has the same noise. With ``own``, the box is that of training without noise, as
+    in Algorithm 1, and the noise is so small that half of the draws pass. With ``shared``, the noise moves the box,
+    too.
     """
     attacked, found = _attacked(), 0
     for draw in range(_DRAWS):
@@ -171,7 +170,7 @@ def _boxes(attacked: _Attacked, batch: Batch, noise: list[Parameters] | None = N
 
 
 def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, without: bool = True) -> Parameters:
-    """Return parameters trained without each target, one run for each target, or one run with all records."""
+    """Return the parameters of the networks that each lack one target, or of one network with all records."""
     runs = _TARGETS if without else 1
     present = torch.ones(runs, len(attacked.batch.rows), dtype=torch.bool)
     if without:
@@ -187,7 +186,7 @@ def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, wi
 
 
 def _labels(attacked: _Attacked, rows: Tensor, *, without: bool = True) -> Tensor:
-    """Return the labels by the networks that each lack one target, or by the network with all targets."""
+    """Return the labels from the networks that each lack one target, or from the network with all targets."""
     parameters = attacked.without if without else attacked.with_all
     return logits(attacked.network, parameters, rows[None]).argmax(dim=-1)
 
@@ -204,7 +203,7 @@ def _noise(attacked: _Attacked, scale: float, draw: int) -> list[Parameters]:
 
 
 def _passes(attacked: _Attacked, noise: list[Parameters]) -> bool:
-    """Return whether noisy parameters are in the box of the noise-free ones, which is the check of Section 4.4.2."""
+    """Return whether noisy parameters pass the check of Section 4.4.2: they must be in the box without noise."""
     return bool(_inside(attacked.box, _retrained(attacked, noise, without=False)).all())
 
 

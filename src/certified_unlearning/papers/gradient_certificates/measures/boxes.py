@@ -19,7 +19,7 @@ from certified_unlearning.vocabulary import Changes
 _SLOPE = Network((Dense(1, 1, bias=False),))
 _LINE = Network((Dense(1, 1),))
 _POINTS, _LABELS = (-1.0, 0.5, 2.0), (0, 1, 1)
-"""Three records of one number, two classes."""
+"""Three records, each of one number, in two classes."""
 _LINE_DESCENT = Descent(loss="binary-cross-entropy", step_size=0.5)
 _GRADIENTS = (0.9, -0.2, 0.5, -0.7, 0.1)
 _UPDATES = 2
@@ -27,7 +27,7 @@ _UPDATES = 2
 
 @sweep("k = {k}")
 def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> float:
-    """Return the largest mean of a batch's gradients under changes, divided by the bound of lines 12 to 15.
+    """Return the largest mean of a batch's gradients after allowed changes, divided by the bound of lines 12 to 15.
 
     The check makes one update from a known start, with means over present records. It tries every removal of up to k
     records and, for privacy, every addition of up to k gradients at the clipping level.
@@ -41,8 +41,8 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
     All gradients are at the clipping level.
 
-    Sums are divided by two, the number of records at first. ``present`` uses the bound for means over present records,
-    which lines 14 and 15 print; ``fixed`` uses the bound for a fixed divisor.
+    All sums are divided by two, the number of records before the addition. ``present`` uses the bound for means over
+    present records, which lines 14 and 15 print; ``fixed`` uses the bound for a fixed divisor.
     """
     level = 1.0
     bound = _upper((level, level), 1, CHANGES["privacy"], normaliser)
@@ -51,10 +51,10 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
 @measure
 def retrained_outside(*, recut: bool = False) -> float:
-    """Return how many retrainings of logistic regression without one record leave the box.
+    """Return the number of retrainings of logistic regression, each without one record, that leave the box.
 
     The data are three records in one batch or, with ``recut``, four records in batches of two that are drawn again when
-    one leaves.
+    a record leaves.
     """
     if recut:
         rows, labels = torch.tensor([1.0, 1.0, -1.0, -1.0]).double()[:, None], torch.ones(4, dtype=torch.int64)
@@ -75,7 +75,7 @@ def retrained_outside(*, recut: bool = False) -> float:
 
 @measure
 def status_changes() -> float:
-    """Return how many records' removal changes whether the prediction at a test point is certified (k = 1).
+    """Return the number of records whose removal changes whether a test point is certified (k = 1).
 
     There are three test points.
     """
@@ -93,7 +93,7 @@ def status_changes() -> float:
 
 @sweep("b = {batch_size}", then=last_over_first)
 def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
-    """Return the widest side of the box at the last batch size, divided by that at the first.
+    """Return the width of the widest side of the box at the last batch size, divided by this width at the first.
 
     The check uses a 2-4-2 network, k = 1, three updates and privacy. With ``zero``, all inputs and the first biases are
     0, so every unit stays at the kink of ReLU.
@@ -113,7 +113,7 @@ def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> flo
 
 
 def _upper(gradients: Sequence[float], k: int, changes: Changes, normaliser: Normaliser = "present") -> float:
-    """Return the bound of the mean of given gradients, as the largest movement of a weight in one update from 0.
+    """Return the bound on the mean of the given gradients: the largest movement of a weight from 0 in one update.
 
     A record ``x`` of class 0 has gradient ``x / 2`` at weight 0.
     """

@@ -1,4 +1,4 @@
-"""Measures of the paper's own data, which this package cannot download: users add them as features files."""
+"""Measures on the paper's own data, which this package cannot download; users add the data as features files."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ AMEX, OCT, IMDB = "amex", "oct-mnist", "imdb-gpt2"
 _CONTENT = {
     AMEX: "the 5.5 million records of AMEX's default prediction",
     OCT: "MedMNIST's OCT images, of which those of Drusen are new",
-    IMDB: "GPT-2's embedding of 40 000 film reviews of IMDB",
+    IMDB: "GPT-2's embeddings of 40 000 film reviews of IMDB",
 }
 
 
@@ -44,7 +44,7 @@ def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wan
         return float(short)
     if least <= beyond or beyond <= short < least < math.inf:
         return least
-    raise MissingEvidence(f"batches of {AMEX} do not decide: add one of {beyond}, and a larger one, to batch_size")
+    raise MissingEvidence(f"batches of {AMEX} do not decide the claim: add {beyond} and a larger number to batch_size")
 
 
 @measure
@@ -95,17 +95,17 @@ def accuracy_on_imdb(evidence: Sequence[Evidence], *, epochs: int) -> float:
 
 
 def _require_levels(rows: pd.DataFrame) -> None:
-    """Raise `MissingEvidence` if there is only one clipping level, which decides nothing about levels."""
+    """Raise `MissingEvidence` if there is only one clipping level, because a claim compares levels."""
     if rows["gamma"].nunique() < 2:
-        raise MissingEvidence(f"fine-tuning was run on {OCT} for one level of clipping only")
+        raise MissingEvidence(f"fine-tuning was run on {OCT} with only one clipping level")
 
 
 def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
-    """Return the rows on IMDB after this number of epochs; the paper's numbers are not for shorter training."""
+    """Return the rows on IMDB after this number of epochs; the paper's numbers are only for this length of training."""
     rows = _rows(evidence, HEAD.name, IMDB)
     own = rows[rows["epochs"] == epochs]
     if own.empty:
-        raise MissingEvidence(f"the head was not run on {IMDB} for {epochs} epochs, as the paper's was")
+        raise MissingEvidence(f"the head was not run on {IMDB} for {epochs} epochs, as in the paper")
     return own
 
 
@@ -122,6 +122,6 @@ def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFr
             if not own.empty:
                 return own
     raise MissingEvidence(
-        f"it needs {_CONTENT[file]}, which this package cannot fetch: bring them as {file}.npz or {file}.parquet, as "
-        f"docs/howto/features-files.md says, and name the file as data of {experiment}"
+        f"the claim needs {_CONTENT[file]}, which this package cannot fetch: provide them as {file}.npz or "
+        f"{file}.parquet, as docs/howto/features-files.md describes, and name the file as data of {experiment}"
     )

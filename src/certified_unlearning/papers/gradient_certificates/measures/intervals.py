@@ -21,7 +21,7 @@ _BOXES = 500
 
 @measure
 def members_outside_products() -> float:
-    """Return how many products of members of random boxes of matrices are outside the midpoint-radius product."""
+    """Return the number of products of members of random boxes that are outside the midpoint-radius product."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
     bounds = rump_product(left, right)
@@ -52,9 +52,9 @@ def width_over_exact() -> dict[str, float]:
 
 @measure
 def matrix_products(*, form: Literal["printed", "factored"]) -> float:
-    """Return the number of matrix products for ``|A| Br + Ar |B| + Ar Br``, including that of the midpoints.
+    """Return the number of matrix products for the midpoint and the radius ``|A| Br + Ar |B| + Ar Br`` of a product.
 
-    ``factored`` computes ``Ar (|B| + Br)`` at once; the check compares it with the printed form on random boxes.
+    ``factored`` computes ``Ar (|B| + Br)`` as one product; the check compares it with the printed form on random boxes.
     """
     generator = torch.Generator().manual_seed(_SEED)
     counted = _CountedProducts()
@@ -71,7 +71,7 @@ def matrix_products(*, form: Literal["printed", "factored"]) -> float:
 
 @measure
 def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list[Quantity]:
-    """Return upper bounds of softmax for boxes of logits, as printed or with 1 for the class's own term."""
+    """Return upper bounds of softmax for boxes of logits, as printed or with 1 as the class's own term."""
     logits_box = Interval(*(torch.tensor([each], dtype=torch.float64) for each in (low, high)))
     if printed:
         upper = (logits_box.lower[:, None, :] - logits_box.upper[:, :, None]).exp().sum(dim=-1).reciprocal()
@@ -82,7 +82,7 @@ def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list
 
 @measure
 def softmax_members_outside(*, printed: bool) -> float:
-    """Return how many softmax values of members of random boxes of logits are outside their bounds."""
+    """Return the number of softmax values of members of random boxes of logits that are outside their bounds."""
     generator = torch.Generator().manual_seed(_SEED)
     box = _box((_BOXES, 3), generator)
     lower, upper = softmax_bounds(box)
@@ -104,7 +104,7 @@ def clipped_widths(
     bound: float,
     clipping: Literal["clamp", "ends by norm", "sound by norm"],
 ) -> list[Quantity]:
-    """Return the widths of a box of gradients after clipping; a width below 0 is that of no interval."""
+    """Return the widths of a box of gradients after clipping; a negative width means that the ends form no interval."""
     lower, upper = (torch.tensor([each], dtype=torch.float64) for each in (low, high))
     if clipping == "ends by norm":
         lower, upper = (each * min(1.0, bound / float(each.norm())) for each in (lower, upper))
@@ -117,10 +117,10 @@ def clipped_widths(
 
 @measure
 def weight_gradients_apart(*, factor: Literal["pre-activation", "activation"]) -> float:
-    """Return the distance of the last weights' gradient from the derivative by the logits times a layer's values.
+    """Return the largest difference between the gradient of the last weights and a formula for it.
 
-    The values are those of the hidden layer before or after ReLU, for a 3-4-2 network and one record. The trainer
-    computes the gradient.
+    The formula is the derivative with respect to the logits times the values of the hidden layer, before or after ReLU.
+    The check uses a 3-4-2 network and one record; the trainer computes the gradient.
     """
     generator = torch.Generator().manual_seed(_SEED)
     network = Network.dense(3, 4, 2)

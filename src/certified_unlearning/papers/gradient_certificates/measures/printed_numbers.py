@@ -12,21 +12,24 @@ FIGURE_4 = {("unlearning", 1): 0.975, ("privacy", 1): 0.946, ("unlearning", 5): 
             ("unlearning", 10): 0.665, ("privacy", 10): 0.027}  # fmt: skip
 """The proportion of predictions with guarantees that the table in Figure 4 prints, by mode and k."""
 _TRAININGS = 4
-"""The cost of training with bounds, in units of a training without them, as the paper counts."""
+"""The cost of training with bounds, in units of a training without bounds, as the paper counts it."""
 
 
 @sweep("k = {requests}")
 def boxes_over_retrainings(*, requests: int) -> float:
-    """Return the cost of bounds over that of one training and one retraining per request, as the paper counts.
+    """Return the cost of bounds divided by the cost of one training and one retraining per request.
 
-    The bounds cost four trainings in all, after which k requests need no training.
+    As the paper counts, the bounds cost four trainings in all, and then k requests need no training.
     """
     return _TRAININGS / (1 + requests)
 
 
 @sweep("d = {setting[0]}, k = {setting[1]}")
 def requests_over_rate(*, setting: Shards) -> float:
-    """Return the expected requests until no shard has budget left, divided by ``kd ln(kd)``, or ``d ln d`` if k = 0."""
+    """Return the expected number of requests until no shard has budget left, divided by the rate that the paper states.
+
+    The rate is ``kd ln(kd)``, or ``d ln d`` if k = 0.
+    """
     shards, budget = setting
     members = shards * max(budget, 1)
     expected = occupancy.requests_until_all(shards, budget + 1)
@@ -37,7 +40,7 @@ def requests_over_rate(*, setting: Shards) -> float:
 def requests_change(*, setting: list[Shards]) -> list[Quantity]:
     """Return the quotient of `requests_over_rate` at the last setting divided by that at the first.
 
-    If the rate is right, it is 1.
+    If the rate were exact, the quotient would be 1.
     """
     return last_over_first(requests_over_rate(setting=setting))
 

@@ -46,12 +46,12 @@ def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return the share by our bounds minus that by the published ones, for every case in which both were run."""
+    """Return the share by our bounds minus that by the published bounds, for every case in which both were run."""
     rows = table_of(evidence, SHARES.name)
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
     if both.empty:
-        raise MissingEvidence(f"no case of shares has both ways of bounding; {_REMEDY}")
+        raise MissingEvidence(f"no case of shares was run with both kinds of bounds; {_REMEDY}")
     return {
         f"{row['case']}, gamma = {row['gamma']:g}, k = {row['k']}": row["share_x"] - row["share_y"]
         for _, row in both.iterrows()
@@ -63,7 +63,7 @@ def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
     """Return the certified share of the plane for k records, for each panel of ``regions``."""
     rows = table_of(evidence, REGIONS.name)
     if k not in set(rows["radius"]) | {rows["largest_k"].iloc[0]}:
-        raise MissingEvidence(f"regions were not asked for k = {k}; add it to k in `params.yaml`")
+        raise MissingEvidence(f"regions were not run for k = {k}; add it to k in `params.yaml`")
     return {
         f"{data}, {mode}, gamma = {gamma:g}": float((panel["radius"] >= k).mean())
         for (data, mode, gamma), panel in rows.groupby(["data", "mode", "gamma"], sort=False)
@@ -74,13 +74,13 @@ def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
 def regions_compared(
     evidence: Sequence[Evidence], *, by: Literal["data", "gamma", "mode"], larger: list[str]
 ) -> list[Quantity]:
-    """Return how much larger the certified part of the plane is on one side than on the other, at every k.
+    """Return the certified share of the plane for one value of a column minus the share for another value, at every k.
 
     Args:
         evidence: The results.
-        by: The column in which the two sides differ.
-        larger: The side that should be larger, and the other side; empty for ``gamma``, for which the smaller level
-            should be.
+        by: The column whose values are compared.
+        larger: The value whose share should be larger, and the other value; empty for ``gamma``, because the smaller
+            level should have the larger share.
     """
     rows = table_of(evidence, REGIONS.name)
     shares = {
@@ -97,7 +97,7 @@ def regions_compared(
             name = ", ".join(str(each) for number, each in enumerate(key[1:]) if number != place)
             found.append(Quantity(share - shares[other], f"{name}, k = {key[0]}"))
     if not found:
-        raise MissingEvidence(f"regions have no two panels that differ in {by} alone; {_REMEDY}")
+        raise MissingEvidence(f"regions have no two panels that differ only in {by}; {_REMEDY}")
     return found
 
 
@@ -105,13 +105,13 @@ def regions_compared(
 def least_batch_changes(
     evidence: Sequence[Evidence], *, across: Literal["depth", "mode"], lost: float = math.inf
 ) -> list[Quantity]:
-    """Return the smallest batch for a depth over that for the depth before, or for privacy over that for unlearning.
+    """Return quotients of the smallest batches for a depth and the preceding depth, or for privacy and unlearning.
 
     Args:
         evidence: The results.
         across: The comparison: ``depth``, or ``mode`` for privacy divided by unlearning.
-        lost: The value for a network that no batch of the sweep certifies, although a batch certifies the network
-            before.
+        lost: The value for a network that no batch of the sweep certifies, although a batch certifies the preceding
+            network.
     """
     rows = table_of(evidence, BATCHES.name)
     least = {mode: least_batches(rows[rows["mode"] == mode]).to_dict() for mode in CHANGES}
@@ -127,7 +127,7 @@ def least_batch_changes(
         if before[1] in least[before[0]]
     ]
     if not found:
-        raise MissingEvidence(f"no batch certifies as many predictions as are wanted; {_REMEDY}")
+        raise MissingEvidence(f"no batch certifies the wanted share of predictions; {_REMEDY}")
     return [each for each in found if math.isfinite(each.value)] or [Quantity(len(found), "networks lost")]
 
 
@@ -161,7 +161,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
             for (_, a), (_, b) in pairwise(ordered.iterrows())
         ]
     if not found:
-        raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
+        raise MissingEvidence(f"fine-tuning was run with only one clipping level; {_REMEDY}")
     return found
 
 
@@ -170,14 +170,14 @@ def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smalles
     """Return the increase of accuracy on the new class by fine-tuning, at the smallest or largest clipping level."""
     rows = table_of(evidence, FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
-        raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
+        raise MissingEvidence(f"fine-tuning was run with only one clipping level; {_REMEDY}")
     row = rows.iloc[0 if level == "smallest" else -1]
     return {f"gamma = {row['gamma']:g}": row["accuracy"] - row["accuracy_before"]}
 
 
 @measure
 def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> dict[str, float]:
-    """Return the shares for privacy minus those for unlearning, or those of each stop minus those of the last one."""
+    """Return the shares for privacy minus those for unlearning, or at each stop minus those at the preceding stop."""
     found: dict[str, float] = {}
     for k, own in table_of(evidence, HEAD.name).groupby("k", sort=True):
         shares = own.pivot_table("share", "epochs", "mode")
@@ -193,7 +193,7 @@ def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epoc
 
 @measure
 def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> dict[str, float]:
-    """Return the distance of accuracy to the nearer of its bounds, or its final value minus one half."""
+    """Return the distance of the accuracy to the nearer of its bounds, or the final accuracy minus one half."""
     rows = table_of(evidence, HEAD.name)
     if over == "chance":
         last = rows[rows["epochs"] == rows["epochs"].max()].iloc[0]

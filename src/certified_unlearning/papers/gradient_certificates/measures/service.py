@@ -16,7 +16,7 @@ STANDARD_ERRORS = 6
 
 @measure
 def wrong_answers(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return how many answers differ from those of the retrained ensemble, for every stream and budget."""
+    """Return the number of answers that differ from those of the retrained ensemble, for every stream and budget."""
     return {f"{row['stream']}, {_budget(row)}": float(row["wrong"]) for _, row in _service(evidence).iterrows()}
 
 
@@ -37,7 +37,7 @@ def requests_until_trained(evidence: Sequence[Evidence]) -> dict[str, float]:
 def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
     """Return the number of random requests until no shard has budget left, divided by its expectation.
 
-    The expectation is that of a Poisson stream.
+    The expectation is for a Poisson stream.
     """
     return [
         Quantity(
@@ -58,7 +58,7 @@ def refused_of_one_shard_less_in_turn(evidence: Sequence[Evidence]) -> dict[str,
 
 @measure
 def work_of_sisa_over_ours(evidence: Sequence[Evidence], *, stream: str) -> dict[str, float]:
-    """Return the number of gradients of plain SISA divided by ours, by budget."""
+    """Return the number of plain SISA's gradients divided by ours and by the budget, for every budget."""
     own = _service(evidence, stream).dropna(subset=["against_sisa"])
     return {_budget(row): row["against_sisa"] / row["budget"] for _, row in own.iterrows()}
 

@@ -67,7 +67,7 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
 
     Raises:
         DataError: The raw files of a data set are missing, or a features file cannot be used.
-        ParameterError: A batch has more private records than the new class has.
+        ParameterError: A batch needs more private records than the new class has.
     """
     data = new_class_of(sweep.data, seed=sweep.seed, held_back=sweep.held_back)
     if int(data.new.sum()) < sweep.private:
@@ -126,13 +126,13 @@ def _require_pixels(data: NewClass, sweep: FineTuning) -> None:
     height, width = data.rows.shape[2:]
     if (min(height, width) - sweep.kernel) // sweep.stride + 1 < sweep.kernel:
         raise ParameterError(
-            f"kernel must leave something of images of {height} x {width} pixels, got {sweep.kernel} with stride "
-            f"{sweep.stride}"
+            f"kernel must be small enough for two convolutions of {height} x {width} pixels, got {sweep.kernel} with "
+            f"stride {sweep.stride}"
         )
 
 
 def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
-    """Continue after pre-training, with a box for each k; private records come first in every batch."""
+    """Fine-tune the dense layers, with a box for each k; private records come first in every batch."""
     generator = torch.Generator().manual_seed(seed)
     private = torch.randperm(len(before.private), generator=generator)
     private = private[: len(private) // sweep.private * sweep.private].reshape(-1, sweep.private)

@@ -28,21 +28,21 @@ RANDOM_STREAMS = 1000
 
 @dataclass(frozen=True)
 class Trial:
-    """A stream that is answered with one budget.
+    """The results of a stream that is answered with one budget.
 
     Attributes:
         first: The number of the request that first causes the retraining of a shard.
         out: The number of the request after which no shard has budget left, if none is retrained; None if the stream
-            never reaches it.
+            never reaches this point.
         trainings: The number of retrained shards.
         refused: The share of queries without an answer after each request.
-        gradients: The number of single-record gradients, in one pass of each stage.
+        gradients: The number of our single-record gradients, counted for one pass of each stage.
         sisa: The number of gradients of plain SISA.
         retraining: The number of gradients if all shards are retrained after every request.
-        compared: The number of answers that were compared with the retrained ensemble.
+        compared: The number of answers that were compared with the retrained ensemble's.
         wrong: The number of compared answers that differ from the retrained ensemble's.
         changed: The number of labels of the retrained ensemble that removals changed.
-        accuracy: The share of correct answers among those compared.
+        accuracy: The share of correct answers among the compared answers.
     """
 
     first: int
@@ -81,7 +81,7 @@ def boxes_of(budget: int) -> tuple[int, ...]:
 
 
 def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
-    """Return the training of the ensemble of a sweep, with one logit for each class."""
+    """Return the ensemble of a sweep, before its training, with one logit for each class."""
     descent = Descent(step_size=sweep.step_size, clipping="clamp", bound=sweep.gamma)
     sharding = Sharding(len(task), sweep.shards, sweep.slices, boxes_of(budget))
     hidden = [sweep.hidden] if sweep.hidden else []
@@ -99,7 +99,7 @@ def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: tor
         generator: The generator that draws the order of the records within the rules of the stream.
 
     Raises:
-        ParameterError: There are fewer records than requests.
+        ParameterError: There are no more records than requests.
     """
     order = torch.randperm(len(slices), generator=generator).tolist()
     of_shard: list[list[int]] = [[] for _ in range(sweep.shards)]
@@ -111,7 +111,7 @@ def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: tor
         order = [record for records in zip(*of_shard, strict=False) for record in records]
     if sweep.requests >= len(order):
         raise ParameterError(
-            f"requests must be below the {len(order)} records that a stream ({stream}) has, got {sweep.requests}"
+            f"requests must be below the number of records of the stream ({stream}), {len(order)}, got {sweep.requests}"
         )
     return order
 
@@ -158,9 +158,9 @@ def _trial(sweep: Service, stream: str, budget: int, task: Task, at: int) -> Tri
 
 
 def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
-    """Return the request at which some shard has ``hits`` requests, and the request at which all shards have as many.
+    """Return the request at which the first shard reaches ``hits`` requests, and that at which the last shard does.
 
-    The latter is None if this never happens.
+    The second number is None if some shard never has as many requests.
 
     Args:
         shards: The shard of every request, in the order of the requests, shape ``(requests,)``.
@@ -183,7 +183,7 @@ def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[i
 
 
 def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
-    """Return the gradients, in single passes, of plain SISA and of retraining all shards after each request."""
+    """Return the gradients, for single passes, of plain SISA and of retraining all shards after each request."""
     plain, everything = ShardState(sharding), 0
     for each in places:
         plain.remove(each)
@@ -235,7 +235,7 @@ _CONSTANTS = ("hidden", "shards", "slices", "epochs", "step_size", "gamma", "req
 
 
 def _box_cost(sweep: Service, task: Task) -> float:
-    """Return the time of a stage with boxes divided by that without; each is the shortest of three."""
+    """Return the time of a stage with boxes divided by that without boxes; each time is the shortest of three."""
     settings = ensemble_of(sweep, task, sweep.budgets[-1])
     members = slice(0, max(1, len(task) // sweep.shards))
     batch = Batch(task.rows[members], task.labels[members])

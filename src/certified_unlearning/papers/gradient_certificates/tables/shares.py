@@ -17,7 +17,7 @@ def shares_table(sweep: Shares) -> pd.DataFrame:
     """Return shares of certified test predictions: one row for each case, gamma, bounding method and k.
 
     Raises:
-        ParameterError: A batch is larger than the data, or images cannot be divided into such squares.
+        ParameterError: A batch is larger than the data, or images cannot be divided into the squares of ``pooled``.
         DataError: The raw files of a data set are missing.
     """
     rows = [row for case in sweep.cases for row in _of_case(case, sweep)]
