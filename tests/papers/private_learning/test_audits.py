@@ -99,7 +99,7 @@ def test_a_law_with_other_noise_is_not_confirmed_and_counts_as_caught(factor):
     assert not law_holds(other)
     assert audited("a mechanism", other, 5.0, relation="replace-one").caught
     assert not audited("a mechanism", honest, 1.0, relation="replace-one").caught
-    with pytest.raises(ParameterError, match="no Gaussians"):
+    with pytest.raises(ParameterError, match="not Gaussian"):
         law_holds(replace(honest, mu=None))
 
 

@@ -201,7 +201,7 @@ def test_covered_deletions_are_the_most_that_are_accurate():
     none = group_rows({1: 0.8, 10: 0.7})
     assert covered_deletions(none, beside="retraining") == 0
     assert "covers not even one deletion" in covered(none)
-    assert "80.0% against 90.0% right" in covered(none)
+    assert "its accuracy is 80.0%, and that of retraining is 90.0%" in covered(none)
 
 
 def test_findings_tell_of_deletions_and_slopes():

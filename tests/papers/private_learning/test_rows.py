@@ -92,7 +92,7 @@ def test_columns_of_zeros_learn_what_rows_with_zeros_learn():
 
 
 def test_moments_are_of_squared_loss_only():
-    with pytest.raises(ParameterError, match="moments are all there is to know for squared loss, not for the tanh"):
+    with pytest.raises(ParameterError, match="two moments determine the gradients of squared loss, not of the tanh"):
         StackedMoments(
             torch.eye(2)[None], torch.zeros(1, 2), n=4, features=2, loss=ScalarLoss(name="tanh"), row_norm=1.0
         )
@@ -232,7 +232,7 @@ def test_gradients_along_a_path_are_those_of_its_steps():
         (
             "private_gradients",
             {"spider_n": [150, 400], "distinct": 100},
-            "spider_n contains 150, which is no multiple of distinct = 100",
+            "spider_n contains 150, which is not a multiple of distinct = 100",
         ),
         ("private_gradients", {"full_features": [5, 20]}, "full_features contains 5, but 10 columns of X10"),
         ("group_privacy", {"data": ["cifar10"]}, "data contains 'cifar10', but must name built-in data sets of two"),

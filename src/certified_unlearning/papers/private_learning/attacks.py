@@ -1,9 +1,10 @@
-"""Attacks on private mechanisms that are as strong as the noise allows, by pairs of neighbouring data sets.
+"""Attacks on private mechanisms by pairs of neighbouring data sets, with the strongest possible tests.
 
-Each attack runs a mechanism many times on both of two data sets that differ in one record. It returns a score for each
-run: the log-likelihood ratio up to a factor, so that no other test is stronger. Records are chosen so that the ratio is
-known: losses are linear at all weights that occur (`LINEAR`, far from its targets), all other records have rows of
-zeros, and there is one column. No other part of a mechanism is replaced: the attack is on the code that learns.
+Each attack runs a mechanism many times on each of two data sets that differ in one record. It returns a score for each
+run: the log-likelihood ratio up to a factor, so that no other test is stronger. Records are chosen so that this ratio
+is known. In most attacks, losses are linear at all weights that occur (see `LINEAR`), rows have one column, and the
+rows of all records except the one that differs are 0. No part of a mechanism is replaced: the attack is on the code
+that learns.
 """
 
 import math
@@ -37,7 +38,7 @@ from certified_unlearning.mechanisms.private import (
 
 Array = npt.NDArray[np.float64]
 LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
-"""With a target of 1e6, the slope is -1 at all weights that occur. With target 0, the loss is half a square near 0."""
+"""With a target of 1e6, the slope is -1 at all weights that occur. At target 0, the loss is half a square near 0."""
 SQUARED = ScalarLoss(name="squared")
 SETTLED = 0.9
 """The share of the radius at which `gradients_in_the_ball` lets weights settle, so that projections are rare."""
@@ -49,7 +50,7 @@ class Attack:
 
     Attributes:
         here: The scores of runs with the record.
-        there: The scores of the same number of runs with another record in its place, or none.
+        there: The scores of the same number of runs with another record, or none, in its place.
         mu: If scores are Gaussian with variance 1, the exact distance of their means: the distribution of ``here`` is
             then ``N(mu / 2, 1)``, and that of ``there`` is ``N(-mu / 2, 1)``. None otherwise.
     """
@@ -60,7 +61,7 @@ class Attack:
 
 
 def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, others: float = 0.0) -> BoundedRecords:
-    """Return records of one column: the first as given, and all others with one row and the same target.
+    """Return records of one column: the first has one row, all others another, and all have the same target.
 
     Args:
         row: The row of the first record; 0 for an empty place.
@@ -75,14 +76,14 @@ def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, 
 
 
 def descent(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
-    """Attack the output of Algorithm 1 under a linear loss: a Gaussian whose ``mu`` is below that of the whole path."""
+    """Attack the Gaussian output of Algorithm 1 under a linear loss; its ``mu`` is below that of the whole path."""
     shares = [plan.step_size * (plan.steps - 1 - step) / plan.steps for step in range(plan.releases)]
     found = [noisy_descent.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
     return _linear(plan.problem, found, shares, plan.sigma)
 
 
 def stage(plan: RecursiveRegularisation, *, runs: int, seed: int) -> Attack:
-    """Attack the result of Algorithm 7's first stage under a linear loss: a Gaussian."""
+    """Attack the Gaussian result of Algorithm 7's first stage under a linear loss."""
     first, n = plan.stages[0], len(plan.stages) * plan.problem.n + plan.unused
     found = [recursive.found_by_stage(plan, each, keys)[0][:, 0] for each, keys in _pair(plan.problem, runs, seed, n)]
     # The share of a step's noise in the weighted mean of the later iterates.
@@ -109,9 +110,9 @@ def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
 def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
     """Attack the path of Algorithm 1 under squared loss near the boundary, where gradients are longest.
 
-    The relation is add-remove: a row along the weights with the farthest target, against an empty place. The other
-    records draw the weights to `SETTLED` of the radius. Steps that end on the boundary are left out, because a
-    projection may hide what these steps reveal.
+    The relation is add-remove: on one side, the first record has a row along the weights and the farthest target; on
+    the other side, its place is empty. The other records pull the weights to the share `SETTLED` of the radius. Steps
+    that end on the boundary are left out, because a projection may hide what these steps reveal.
     """
     problem, bound = plan.problem, plan.problem.radius
     slope = 1 / (SETTLED * bound)  # The rows of the other records, which reach their targets of 1 at these weights.
@@ -147,7 +148,7 @@ def spider_gradients(plan: SpiderBoost | SampledSpider, *, runs: int, seed: int)
 
 
 def spider_differences(plan: SpiderBoost, *, runs: int, seed: int) -> Attack:
-    """Attack the noisy differences of Algorithm 5 on full batches: a parabola against an empty place, add-remove."""
+    """Attack the noisy differences of Algorithm 5 on full batches (add-remove); only one side has a quadratic loss."""
     scores = []
     unit = 1 / (plan.problem.n * plan.sigma_difference)
     for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
@@ -176,7 +177,7 @@ def spider_batch(plan: SampledSpider, *, runs: int, seed: int) -> Attack:
 
 
 def batch(plan: SampledDescent, *, runs: int, seed: int) -> Attack:
-    """Attack one step of DP-SGD under a linear loss, with a record that may be in the batch, or its replacement."""
+    """Attack one step of DP-SGD under a linear loss; the record, or its replacement, may be in the batch."""
     unit = 1 / plan.multiplier
     scale = plan.step_size / (plan.share * plan.problem.n) * plan.clip * plan.multiplier
     found = [sampled_descent.learn(plan, each, keys)[:, 0] / scale for each, keys in _pair(plan.problem, runs, seed)]
@@ -195,7 +196,7 @@ def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
 
 
 def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
-    """Attack a single right child of the first tree, under add-remove: one of the child's losses is a parabola, or 0.
+    """Attack a single right child of the first tree (add-remove); one side has a quadratic loss, the other only zeros.
 
     Args:
         plan: A plan for rows of one column.
@@ -265,7 +266,7 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
 
 def _mixture(values: Array, unit: float, share: float, *, here: float, there: float) -> Array:
-    """Return log-likelihood ratios of values in standard deviations, if a record takes part with a probability."""
+    """Return log-likelihood ratios of values in standard deviations; a record takes part with probability ``share``."""
 
     def density(row: float) -> Array:
         log: Array = np.logaddexp(math.log1p(-share), math.log(share) + unit * row * values - (unit * row) ** 2 / 2)

@@ -18,9 +18,9 @@ from certified_unlearning.vocabulary import Relation
 FALSE_ALARM = 1e-6
 """The largest probability of a false alarm in one audit."""
 LIKELY = 0.05
-"""The delta at which mechanisms with sampling are audited, large enough to be measured with this number of runs."""
+"""The delta at which mechanisms with sampling are audited; the usual number of runs is enough to measure it."""
 EXACTLY = 1e-9
-"""The relative difference above which an enumerated or exact number counts as larger."""
+"""The relative excess over the stated value from which an enumerated or exact value counts as larger."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 
@@ -37,11 +37,12 @@ class Audit:
         relation: The neighbouring relation of data sets.
         runs: The number of runs on each data set; 0 if nothing was sampled.
         stated: The value that the mechanism without a fault states.
-        shown: A lower bound on the true value, which is wrong with probability ``false_alarm``; exact if nothing was
-            sampled.
+        shown: A lower bound on the true value. The bound is wrong with probability at most ``false_alarm``, and exact
+            if nothing was sampled.
         exact: The exact value for the audit's two data sets, if outputs are Gaussian and their distribution was
             confirmed.
-        false_alarm: The probability that the audit of a true statement says ``caught``; 0 if nothing was sampled.
+        false_alarm: The largest probability that the audit finds a fault although the statement is true; 0 if nothing
+            was sampled.
         caught: Whether the shown value exceeds the stated one.
     """
 
@@ -59,7 +60,7 @@ class Audit:
 
 
 def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
-    """Return a lower bound on the ``mu`` of Gaussian DP from scores, by the threshold 0; at least 0.
+    """Return a lower bound of at least 0 on the ``mu`` of Gaussian DP, by a test of the scores with the threshold 0.
 
     ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu`` for every test; both rates are bounded exactly.
 
@@ -79,7 +80,7 @@ def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
 
 
 def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_ALARM) -> float:
-    """Return a lower bound on ``delta`` at an epsilon, by the best event ``score > epsilon``; at least 0.
+    """Return a lower bound of at least 0 on ``delta`` at an epsilon, by the best event, which is ``score > epsilon``.
 
     Args:
         attack: The scores, which are log-likelihood ratios.
@@ -104,7 +105,7 @@ def rate_above(scores: attacks.Array, miss: float) -> float:
 def law_holds(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> bool:
     """Return whether scores have the Gaussian distribution that the attack states, by two Kolmogorov-Smirnov tests."""
     if attack.mu is None:
-        raise ParameterError("the scores of this attack are no Gaussians")
+        raise ParameterError("the scores of this attack are not Gaussian")
     from scipy.stats import kstest, norm
 
     sides = ((attack.here, attack.mu / 2), (attack.there, -attack.mu / 2))
@@ -120,7 +121,7 @@ def audited(
     planted: str = "",
     false_alarm: float = FALSE_ALARM,
 ) -> Audit:
-    """Return the audit of a statement in ``mu``; the exact value counts, too, if the distribution is confirmed.
+    """Return the audit of a statement in ``mu``; it uses the exact value, too, if the distribution is confirmed.
 
     Args:
         mechanism: The mechanism.
@@ -178,7 +179,7 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
 
 
 def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
-    """Return the probability that each score is the smallest with Laplace noise, by quadrature.
+    """Return the probability, for each score, that it is the smallest after Laplace noise is added, by quadrature.
 
     Args:
         scores: The scores of the candidates.
@@ -211,7 +212,7 @@ def worst_ratio(
     Args:
         probabilities: A function from the losses of the candidates to their probabilities.
         losses: The losses before any of them moves.
-        moves: The distance by which one record moves each loss.
+        moves: The largest distance by which one record moves each loss.
     """
     before, worst = probabilities(losses), 0.0
     for signs in product((-1, 1), repeat=len(losses)):

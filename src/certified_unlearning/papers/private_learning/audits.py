@@ -1,11 +1,11 @@
 """Experiment X12: audits of every private mechanism, and of mechanisms with planted faults.
 
 An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
-(Clopper and Pearson). If the bound exceeds the statement, the statement is false, unless this is a false alarm. If the
-statement is true, a false alarm has at most the stated probability. The threshold does not depend on the runs.
-Selections are enumerated instead of sampled. If an output is Gaussian, its scores are also tested against the exact
-distribution (Kolmogorov and Smirnov). If they pass, the audit also compares the exact ``mu`` of this distribution with
-the statement; if they fail, it reports a fault.
+(Clopper and Pearson). If the bound exceeds the stated value, the statement is false, unless this is a false alarm. If
+the statement is true, the probability of a false alarm is at most `FALSE_ALARM`. The threshold of the test does not
+depend on the runs. Selections are enumerated instead of sampled. If an output is Gaussian, its scores are also tested
+against the exact distribution (Kolmogorov and Smirnov). If the scores pass, the audit also compares the exact ``mu`` of
+this distribution with the stated ``mu``; if they fail, the audit reports a fault.
 
 The result of an audit is no upper bound: an audit without a finding proves nothing. If a fault reduces the noise by
 less than the width of the confidence interval, only the recomputed guarantee shows the fault (`checks`). Planners and
@@ -207,7 +207,7 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
 
 
 def _shrunk(plan: SampledSpider) -> SampledSpider:
-    """Return the plan with the noise in differences that would be right if all records were in a batch."""
+    """Return the plan with noise in differences that would be right if every batch contained all records."""
     return replace(plan, sigma_difference=plan.sigma_difference * plan.share)
 
 
@@ -215,8 +215,8 @@ def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
     """Return the audits of mechanisms with Gaussian noise, with and without faults.
 
     Args:
-        runs: The number of runs on each side. A node of the tree has a quarter of them, because its runs are made one
-            by one.
+        runs: The number of runs on each side. A node of the tree has a quarter of these runs, because its runs are made
+            one by one.
         seed: The seed of the noise.
         epsilon: The epsilon of every plan.
     """
@@ -314,7 +314,7 @@ def rows(
         with_sampling: Whether to include mechanisms on Poisson batches, which need dp-accounting.
 
     Returns:
-        The columns are those of `Audit`. The probability that any audit is wrong about a true statement is at most
+        The rows, with the columns of `Audit`. The probability that any audit is wrong about a true statement is at most
         `FALSE_ALARM` times the number of audits.
 
     Raises:

@@ -9,8 +9,8 @@ CLOSE = 0.01
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
     """Return the largest number of deletions for which a private model is as accurate as another system, up to `CLOSE`.
 
-    A model that covers more deletions has more noise. The result says nothing about numbers between two measured
-    numbers.
+    A model that covers more deletions has more noise. Numbers of deletions between two measured numbers are not
+    considered.
 
     Args:
         rows: The rows of `group_privacy` for one data set and epsilon.

@@ -72,4 +72,4 @@ def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
 
 
 _OTHERWISE = {"X5": _draw_search, "X6": _draw_tails}
-"""The parts that are not drawn as lines of means."""
+"""The functions that draw the parts whose panels do not show lines of means."""

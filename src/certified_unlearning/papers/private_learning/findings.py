@@ -15,7 +15,7 @@ FEWEST_TRIALS = 20
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return how many deletions private models cover, and the measured slopes of two rates.
+    """Return sentences about the deletions that private models cover, and about the measured slopes of two rates.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -29,7 +29,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def covered(rows: pd.DataFrame) -> str:
-    """Return how many deletions a private model covers at retraining's accuracy, and what they cost otherwise.
+    """Return a sentence about the number of deletions that a private model covers at retraining's accuracy.
 
     Args:
         rows: The rows of ``group_privacy`` for one data set and epsilon.
@@ -41,20 +41,20 @@ def covered(rows: pd.DataFrame) -> str:
     most = covered_deletions(rows, beside="retraining")
     one = rows[rows["deletions"] == rows["deletions"].min()].set_index("system")["accuracy"]
     beside = covered_deletions(rows, beside="langevin")
-    approximate = f"; at that of Langevin unlearning it covers {beside}" if beside else ""
+    approximate = f"; at the accuracy of Langevin unlearning, it covers {beside}" if beside else ""
     if not most:
         return (
-            f"On {about} a private model covers not even one deletion at retraining's accuracy, less {CLOSE:g}: "
-            f"{one['private']:.1%} against {one['retraining']:.1%} right{approximate}."
+            f"On {about}, a private model covers not even one deletion at retraining's accuracy, less {CLOSE:g}: its "
+            f"accuracy is {one['private']:.1%}, and that of retraining is {one['retraining']:.1%}{approximate}."
         )
     return (
-        f"On {about} a private model covers {most} deletion{'s' * (most > 1)} at retraining's accuracy, less "
-        f"{CLOSE:g}, with no work at all{approximate}."
+        f"On {about}, a private model covers {most} deletion{'s' * (most > 1)} at retraining's accuracy, less "
+        f"{CLOSE:g}, without any work{approximate}."
     )
 
 
 def rates(rows: pd.DataFrame) -> str:
-    """Return the slopes of output perturbation and of noisy descent against the number of records.
+    """Return a sentence about the slopes of output perturbation and noisy descent against the number of records.
 
     Args:
         rows: The rows of ``private_risk``.
@@ -64,8 +64,8 @@ def rates(rows: pd.DataFrame) -> str:
         for part, method in (("X1", "printed strength"), ("X2", "noisy descent"))
     ]
     return (
-        f"Excess risk of private linear models falls as a power of n: {_told(slopes[0])} by output perturbation "
-        f"(theory: −2/3), {_told(slopes[1])} by noisy descent (theory: −1)."
+        f"The excess risk of private linear models falls as a power of n. The exponent is {_told(slopes[0])} for "
+        f"output perturbation (theory: −2/3) and {_told(slopes[1])} for noisy descent (theory: −1)."
     )
 
 

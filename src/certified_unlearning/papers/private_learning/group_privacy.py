@@ -31,7 +31,7 @@ up. It covers the largest number for which it is as accurate as Langevin unlearn
 
 
 def make_groups(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system; it raises the same errors as `runs.groups.groups_table`."""
+    """Measure every system, with the same errors as `runs.groups.groups_table`."""
     from certified_unlearning.papers.private_learning.runs.groups import groups_table
 
     return groups_table(inputs.sweep)
@@ -48,14 +48,15 @@ GROUP_PRIVACY = Experiment(
     draw=f"{_HERE}.group_figure:draw_groups",
     caption=Caption(
         "How many deletions until it pays to unlearn",
-        "All systems promise the same epsilon and delta after one request to delete k records; exact ones promise "
-        "more. Left: test accuracy. Right: the number of single-record gradients for the request. Bars are two "
-        "standard errors of the mean over runs. A private model that covers k deletions has k times the noise, and "
-        "needs no work for them. The private model on the right covers the largest number of deletions for which it "
-        "is at most one percentage point less accurate than Langevin unlearning. It is learned anew when those "
-        "deletions are used up; below that number, it takes no gradients. Retraining is plain SGD. Constants are "
-        "chosen on held-out records. The figure does not depend on the preset’s data set.",
-        "Left: the private line falls from a number of deletions on, and the others stay constant. Right: the "
-        "private line begins at the number where it is used up, and rises above the others.",
+        "All systems promise the same epsilon and delta after one request to delete k records; exact systems keep "
+        "a stronger promise. Left: test accuracy. Right: the number of single-record gradients for the request. Bars "
+        "are two standard errors of the mean over runs. A private model that covers k deletions has k times the "
+        "noise, and needs no work for these deletions. The private model on the right covers the largest number of "
+        "deletions for which it is at most one percentage point less accurate than Langevin unlearning. It is learned "
+        "anew when these deletions are used up; until then, it takes no gradients. Retraining is plain SGD. Constants "
+        "are chosen on held-out records. The figure does not depend on the preset’s data set.",
+        "Left: the line of the private model falls from some number of deletions on, and the other lines stay "
+        "constant. Right: the line of the private model begins where its deletions are used up, and rises above the "
+        "other lines.",
     ),
 )

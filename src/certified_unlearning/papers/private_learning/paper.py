@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of private learning."""
+"""The declaration of the reproduction of the dissertation on private learning."""
 
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
 from certified_unlearning.papers.private_learning.private_audits import PRIVATE_AUDITS

@@ -25,7 +25,7 @@ A mechanism has several audits, with and without planted faults.
 
 
 def make_audits(inputs: Inputs) -> pd.DataFrame:
-    """Audit every mechanism; it raises the same errors as `audits.gaussian` and `audits.sampled`."""
+    """Audit every mechanism, with the same errors as `audits.gaussian` and `audits.sampled`."""
     from certified_unlearning.papers.private_learning.runs.audited import audits_table
 
     return audits_table(inputs.sweep)

@@ -25,22 +25,22 @@ RATE_ROWS = pa.schema(
 """The columns of the table, which has one row for each part, method, setting and trial; each trial has its own records.
 
 ``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound on its mean with all
-constants; it is empty if there is none. For X1 and X4, it is the cost of strength and noise; for X2 and X3, it is the
-regret. ``at_zero`` is the error of zero weights, and ``noiseless`` is the error of the same method without noise.
-``level`` is the remaining constant that distinguishes settings: the columns of an embedding, the length of rows, or the
-radius of a run. ``seconds`` is the row's share of the time of its part.
+constants; it is empty if there is none. For X1 and X4, the bound is on the increase of the risk by regularisation and
+noise; for X2 and X3, it is the regret. ``at_zero`` is the error of zero weights, and ``noiseless`` is the error of the
+same method without noise. ``level`` is the remaining constant that distinguishes settings: the columns of an embedding,
+the length of rows, or the radius of a run. ``seconds`` is the row's share of the time of its part.
 """
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on excess risk; it raises the same errors as `runs.risk.risk_table`."""
+    """Run the parts on excess risk, with the same errors as `runs.risk.risk_table`."""
     from certified_unlearning.papers.private_learning.runs.risk import risk_table
 
     return risk_table(inputs.sweep)
 
 
 def make_gradients(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on gradients; it raises the same errors as `runs.gradients.gradients_table`."""
+    """Run the parts on gradients, with the same errors as `runs.gradients.gradients_table`."""
     from certified_unlearning.papers.private_learning.runs.gradients import gradients_table
 
     return gradients_table(inputs.sweep)
@@ -57,12 +57,12 @@ PRIVATE_RISK = Experiment(
     caption=Caption(
         "Excess risk of private linear models, with fitted slopes",
         "The records are synthetic, and their best weights are known. Privacy is replace-one. Points are means over "
-        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. After a line’s name come "
-        "the slope that is fitted on logarithmic axes, its interval in parentheses, and the slope of the theorem in "
-        "square brackets. Dotted lines are zero weights. X11 and X13 are errors divided by lower bounds; without "
-        "privacy, that of X13 is mostly below 0. The figure does not depend on the preset’s data set.",
-        "Lines that fall with the number of records, all with about the slope that theory states or steeper; with "
-        "added columns of zeros, noisy descent rises and the other two are constant.",
+        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. The legend shows "
+        "slopes fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in "
+        "square brackets. Dotted lines are zero weights. X11 and X13 show errors divided by lower bounds; the error of "
+        "X13 without privacy is mostly below 0. The figure does not depend on the preset’s data set.",
+        "Lines that fall with the number of records, at about the slope that theory states or faster; with added "
+        "columns of zeros, noisy descent rises, and the other two lines are constant.",
     ),
 )
 PRIVATE_GRADIENTS = Experiment(
@@ -78,11 +78,11 @@ PRIVATE_GRADIENTS = Experiment(
         "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
         "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
         "the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on fresh "
-        "records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of 10 columns and "
-        "zeros. After a line’s name come its slope on logarithmic axes, the slope’s interval in parentheses, and the "
-        "slope of the theorem in square brackets. Dotted lines are zero weights. The figure does not depend on the "
-        "preset’s data set.",
-        "Lines that fall with the number of records at about the stated slopes; the embedding’s error is lowest at "
-        "some dozen columns, and that of all columns rises.",
+        "records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of which only 10 "
+        "columns are not zero. The legend shows slopes fitted on logarithmic axes, with their intervals in "
+        "parentheses and the slopes of the theorems in square brackets. Dotted lines are zero weights. The figure does "
+        "not depend on the preset’s data set.",
+        "Lines that fall with the number of records at about the stated slopes; the error of the embedding is lowest "
+        "at several dozen columns, and the error with all columns rises.",
     ),
 )

@@ -31,10 +31,10 @@ class PrivateGradients(Sweep):
         description="records of X14, recursive regularisation in linear time: at least two distinct whole numbers"
     )
     reduction_n: _Several = Field(
-        description="records of X16, and the fewest of them of X15, Algorithm 8: at least two distinct whole numbers"
+        description="records of X16; the smallest number is also that of X15: at least two distinct whole numbers"
     )
     reduction_columns: _Several = Field(
-        description="columns of X15's embeddings, and their fewest of X16's: at least two distinct whole numbers"
+        description="columns of X15's embeddings, the smallest also of X16's: at least two distinct whole numbers"
     )
     reduction_features: _Several = Field(
         description="columns of X15 without an embedding, at least two distinct whole numbers from 10 on"
@@ -52,7 +52,7 @@ class PrivateGradients(Sweep):
         for name, counts in (("spider_n", self.spider_n), ("embedding_n", [self.embedding_n])):
             odd = [each for each in counts if each % self.distinct]
             if odd:
-                return f"{name} contains {odd[0]}, which is no multiple of distinct = {self.distinct}"
+                return f"{name} contains {odd[0]}, which is not a multiple of distinct = {self.distinct}"
         wide = {"full_features": (self.full_features, "X10"), "reduction_features": (self.reduction_features, "X15")}
         for name, (features, part) in wide.items():
             if min(features) < 10:
@@ -73,12 +73,12 @@ class PrivateRisk(Sweep):
         description="columns of X3, all but the first 50 of them zero: at least two distinct whole numbers from 50 on"
     )
     features_n: PositiveInt = Field(description="records of X3, a whole number, at least 1")
-    embedding_columns: PositiveInt = Field(description="columns of X3's embedding, at most, a whole number, at least 1")
+    embedding_columns: PositiveInt = Field(description="largest number of columns of X3's embedding, at least 1")
     absolute_n: _Several = Field(description="records of X4, absolute loss: at least two distinct whole numbers")
     absolute_epsilon: Distinct[PositiveFloat] = Field(description="epsilon of X4, distinct numbers above 0")
     scales: Distinct[PositiveFloat] = Field(description="lengths of the rows of X5, distinct numbers from 0 to 1")
     search_n: Annotated[int, Field(ge=2)] = Field(description="records of X5, the search, at least 2")
-    candidates: PositiveInt = Field(description="radii of X5, powers of 2 from 2 on: how many, at least 1")
+    candidates: PositiveInt = Field(description="number of radii of X5, which are powers of 2 from 2 on, at least 1")
     boosting_n: Annotated[int, Field(ge=10)] = Field(description="records of X6, boosting, at least 10")
     boosting_trials: _Trials = Field(description="independent noises of X6, at least 2")
     lower_bound_n: _Several = Field(description="records of X11, lower bounds: at least two distinct whole numbers")
@@ -125,5 +125,5 @@ class PrivateAudits(Sweep):
     )
     sampled_epsilon: PositiveFloat = Field(description="the epsilon of mechanisms on Poisson batches, above 0")
     sampling: Literal["audited", "left out"] = Field(description="audited, which needs the extra private, or left out")
-    runs: PositiveInt = Field(description="runs of a mechanism on either of two data sets, at least 1")
+    runs: PositiveInt = Field(description="runs of a mechanism on each of two data sets, at least 1")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

@@ -14,7 +14,7 @@ FEWEST_RUNS = 20_000
 
 @measure
 def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the lower bound for each mechanism without a fault, divided by its statement, for every audit."""
+    """Return the shown value divided by the stated value, for every audit of a mechanism without a fault."""
     rows = _rows(evidence)
     rows = rows[rows["planted"] == ""]
     return [
@@ -37,5 +37,7 @@ def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     rows = table_of(evidence, name)
     runs = int(rows["runs"].max())
     if runs < FEWEST_RUNS:
-        raise MissingEvidence(f"{runs} runs are fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`")
+        raise MissingEvidence(
+            f"audits have {runs} runs, fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`"
+        )
     return rows

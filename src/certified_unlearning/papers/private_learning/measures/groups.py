@@ -1,4 +1,4 @@
-"""Measures of the number of deletions that a private model covers, and of their cost otherwise."""
+"""Measures of the deletions that a private model covers, of its accuracy, and of the gradients of requests."""
 
 import math
 from collections.abc import Sequence
@@ -33,12 +33,10 @@ def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon
 
 @measure
 def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> Quantity:
-    """Return the gradients of learning a private model anew divided by those of one Langevin request.
+    """Return the gradients of learning a private model anew divided by the gradients of one Langevin request.
 
-    The request has as many records as the private model covers.
-
-    The private model covers the largest number that it can at Langevin unlearning's accuracy minus one percentage
-    point.
+    The request deletes as many records as the private model covers. This is the largest number for which its accuracy
+    is at least that of Langevin unlearning minus one percentage point.
     """
     rows = _rows(evidence, data, epsilon)
     most = covered_deletions(rows, beside="langevin")

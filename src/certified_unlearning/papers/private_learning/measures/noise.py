@@ -63,8 +63,8 @@ def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
 def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
     """Return the true epsilon of printed noise divided by the target, for rows that an embedding lengthens.
 
-    For Theorem 9: squared loss, all norms 1, and the ball of radius 2. For Theorem 32: slopes of 1; half of delta is
-    spent.
+    For Theorem 9, the loss is squared, all norms are 1, and the ball has radius 2. For Theorem 32, slopes are 1, and
+    the true epsilon is that at half of delta.
     """
     if theorem == "9":
         sigma = PRINTED["theorem 8"](epsilon, delta) * lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=1)
@@ -102,7 +102,7 @@ def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
     """Return the movement of the regularised minimiser by one replaced record, divided by ``2 G / (lambda n)``.
 
     The losses are linear with slopes 1 and -1 in equal numbers. Minimisers are minus the mean slope divided by lambda,
-    so they are near 0 and the ball does not matter.
+    so they are near 0, and the ball does not matter.
     """
     slopes = np.tile([1.0, -1.0], n // 2)
     replaced = slopes.copy()
@@ -129,7 +129,7 @@ def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
 
 @measure
 def selection_within_bound(*, printed: bool) -> float:
-    """Return the probability that Algorithm 4 selects within Theorem 34's bound, for six radii and 5 000 records.
+    """Return the probability that Algorithm 4 selects a loss within Theorem 34's bound; six radii, 5 000 records.
 
     A record's losses are at most Delta, so their mean moves by ``Delta / 5 000``; the bound uses this sensitivity. In
     the printed version, Delta itself is passed as the sensitivity of the mean.
@@ -145,8 +145,8 @@ def selection_within_bound(*, printed: bool) -> float:
 def boosting_scale_over_needed(*, n: int) -> float:
     """Return Theorem 35's printed Laplace scale divided by the smallest private one, at epsilon = 1.
 
-    The loss is squared and all norms are 1, so losses are at most 4. There are four chunks and one for the selection,
-    which has all of epsilon.
+    The loss is squared and all norms are 1, so losses are at most 4. Four chunks are for learning, and one chunk is for
+    the selection, which has all of epsilon.
     """
     printed = printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=n, epsilon=1.0)
     return printed / (2 * 4 * 5 / n)
@@ -154,9 +154,9 @@ def boosting_scale_over_needed(*, n: int) -> float:
 
 @measure
 def recursive_pass_epsilon(*, corrected: bool) -> float:
-    """Return the true epsilon of Theorem 20's noise on one pass, for target 1 and 11 stages, with n as a chunk's size.
+    """Return the true epsilon of Theorem 20's noise on one pass, for a target of 1 and 11 stages.
 
-    The corrected noise uses the number of records of a chunk, as in Lemma 23.
+    The printed noise uses the number of all records; the corrected noise uses that of a chunk, as in Lemma 23.
     """
     sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=DELTA, lipschitz=1.0)
     return epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA)
@@ -164,7 +164,7 @@ def recursive_pass_epsilon(*, corrected: bool) -> float:
 
 @measure
 def recursive_descent_epsilon() -> float:
-    """Return the true epsilon of Theorem 20's noise on a stage of noisy descent, for target 1 and 10 000 records."""
+    """Return the true epsilon of Theorem 20's noise on a stage of noisy descent; the target is 1, and n = 10 000."""
     steps, _, chunk = _printed_recursion(10_000)
     sigma = 8 * steps * math.sqrt(math.log(1 / DELTA)) / 10_000
     return epsilon_from_mu(math.sqrt(steps) * 2 / chunk / sigma, DELTA)
@@ -178,7 +178,7 @@ def recursive_variance_over_lemma_21() -> Quantity:
 
 
 def _printed_recursion(n: int) -> tuple[float, int, int]:
-    """Return the steps, stages and records of a stage that Theorem 20 prints; d = 10, all constants and epsilon 1."""
+    """Return Theorem 20's printed steps and stages, and a stage's records; d = 10, all constants and epsilon are 1."""
     strength = min(1 / n, 10 / n**2)
     stages = stage_count(1.0, strength)
     accurate = n**2 * (strength + 1) / (stages**2 * strength * 10 * math.log(1 / DELTA))
@@ -187,7 +187,7 @@ def _printed_recursion(n: int) -> tuple[float, int, int]:
 
 @measure
 def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dict[str, float]:
-    """Return the movement of a right child's mean difference by one record, divided by the printed one, by level.
+    """Return the movement of a right child's mean difference by one record over the printed bound, for each level.
 
     There are ``2^(D - s)`` steps between a right child and its parent. The sum is divided by ``b / 2^s``, as printed,
     or by the number of drawn records, which is ``b / 2^s`` rounded down.
@@ -200,13 +200,13 @@ def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dic
 
 @measure
 def one_pass_sensitivity(*, step_size: float, records: int) -> float:
-    """Return how far one pass' result moves with its first record, divided by Lemma 23's ``2 eta G``; ``H = 1``."""
+    """Return the movement of one pass' result by its first record, divided by Lemma 23's ``2 eta G``; ``H = 1``."""
     return one_pass_distance(records=records, step_size=step_size, smoothness=1.0)
 
 
 @sweep("k = {releases}")
 def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: float, releases: int) -> float:
-    """Return the epsilon of ``releases`` exactly composed Gaussian releases divided by that of Theorem 6."""
+    """Return the epsilon of ``releases`` exactly composed Gaussian releases divided by Theorem 6's epsilon."""
     mu = 1 / noise_multiplier(epsilon, delta)
     stated, total = advanced_composition(epsilon, delta, releases=releases, slack=slack)
     return epsilon_from_mu(math.sqrt(releases) * mu, total) / stated
@@ -214,7 +214,7 @@ def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: 
 
 @sweep("m / n = {share:g}")
 def subsampled_over_theorem_7(*, epsilon: float, share: float) -> float:
-    """Return the tight epsilon of a learner on a uniform subset divided by that of Theorem 7."""
+    """Return the tight epsilon of a learner on a uniform subset divided by Theorem 7's epsilon."""
     return subsampled(epsilon, 1e-6, share=share)[0] / (math.expm1(epsilon) * share)
 
 

@@ -25,8 +25,8 @@ FARTHEST = 10**30
 def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strength"], factor: float) -> float:
     """Return the change of a parameter if rows become longer, and the best weights shorter, by the same factor.
 
-    The change is divided by the correct one: an embedding's columns must not change, and a regulariser's strength
-    changes by the square.
+    The change is divided by the correct change: an embedding's columns must not change, and a regulariser's strength
+    must change by the square of the factor.
     """
     longer = replace(BASE, row_norm=factor, radius=1 / factor)
     if quantity == "strength":
@@ -44,9 +44,10 @@ def columns_over_records(*, n: int) -> float:
 
 @sweep("epsilon = {epsilon:g}")
 def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
-    """Return the regret of Theorem 32's steps divided by ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and two logarithms.
+    """Return the regret of Theorem 32's steps divided by ``1 / sqrt(n) + log_1 log_2 / sqrt(n epsilon)``.
 
-    The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``, and all norms are 1.
+    The logarithms are ``log_1 = log(2 n / delta)`` and ``log_2 = log(2 / delta)``. The regret of T steps of size eta is
+    ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``, and all norms are 1.
     """
     setting = replace(BASE, n=n, epsilon=epsilon)
     taken = linear.theorem_32(setting)
@@ -60,7 +61,7 @@ def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
 
 @sweep("n = {n}")
 def theorem_8_over_trivial(*, n: int, d: int) -> float:
-    """Return Theorem 8 with its constants divided by ``Y^2``, the largest loss of zero weights.
+    """Return Theorem 8's bound, with its constants, divided by ``Y^2``, the largest loss of zero weights.
 
     All norms are 1, and ``H = 2``.
     """
@@ -69,21 +70,21 @@ def theorem_8_over_trivial(*, n: int, d: int) -> float:
 
 @measure
 def theorem_8_says_something(*, d: int) -> Quantity:
-    """Return the smallest number of records for which Theorem 8 with its constants is below ``Y^2``."""
+    """Return the smallest number of records for which Theorem 8's bound, with its constants, is below ``Y^2``."""
     return Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")
 
 
 @measure
 def boosting_condition(*, beta: float) -> float:
-    """Return the number of records that Theorem 35 requires; all norms 1, ``H = 2``."""
+    """Return the number of records that Theorem 35 requires if all norms are 1 and ``H = 2``."""
     return linear.theorem_35_condition(BASE, spread=1.0, beta=beta)
 
 
 @measure
 def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
-    """Return the cost of selection in Theorem 14's proof, divided by the theorem's term.
+    """Return the term of the selection in Theorem 14's proof, divided by this term in the theorem.
 
-    The cost is ``5 Delta log(4 K / beta) / (n epsilon)``.
+    The proof has ``5 Delta log(4 K / beta) / (n epsilon)``; the theorem has ``5 Delta / (n epsilon)``.
     """
     return math.log(4 * candidates / beta)
 
@@ -112,9 +113,9 @@ def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n:
 
 @measure
 def spider_period_over_needed(*, smoothness: float, printed: bool) -> float:
-    """Return Theorem 42's period divided by ``1 / (T bar alpha^2)``, in whole numbers.
+    """Return Theorem 42's period, which is a whole number, divided by ``1 / (T bar alpha^2)``.
 
-    The printed period has a factor ``1 / H^2``.
+    The printed period has an additional factor ``1 / H^2``.
     """
     given = {"n": 100_000, "dimension": 100, "lipschitz": 1.0, "gap": 2.0, "epsilon": 1.0, "delta": 1e-6}
     found = theorem_42(**given, smoothness=smoothness)  # type: ignore[arg-type]
@@ -132,16 +133,16 @@ def lemma_15_coefficients() -> dict[str, float]:
 
 @sweep("n = {n}")
 def spider_over_descent(*, n: int, d: int) -> float:
-    """Return SpiderBoost's explicit bound divided by plain noisy descent's.
+    """Return SpiderBoost's explicit bound divided by the bound of plain noisy descent.
 
-    The constants are ``G = H = L_0 = 1`` and replace-one (1, 1e-6).
+    The constants are ``G = H = L_0 = 1``, epsilon = 1 and delta = 1e-6, under replace-one.
     """
     return _spider(n, d) / _descent(n, d)
 
 
 @measure
 def spider_beats_descent(*, d: int) -> Quantity:
-    """Return the smallest number of records for which SpiderBoost's explicit bound is below plain noisy descent's."""
+    """Return the smallest number of records for which SpiderBoost's explicit bound is below noisy descent's bound."""
     return Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")
 
 
@@ -183,7 +184,7 @@ def recursive_steps_over_records(*, printed: bool) -> float:
 
 @sweep("|w*| = {radius:g}")
 def recursive_strength_over_printed(*, radius: float) -> float:
-    """Return the growth of Theorem 20's bias ``sqrt(lambda H) |w*|`` with ``|w*|``, with the printed lambda."""
+    """Return Theorem 20's bias ``sqrt(lambda H) |w*|``, with the printed lambda, divided by ``G / sqrt(n)``."""
     return math.sqrt(1 / radius) * radius
 
 
@@ -216,7 +217,7 @@ def projection_distance_over_claimed(*, columns: int, features: int) -> float:
 
 @measure
 def switching_ranks(*, n: int, convex: bool) -> float:
-    """Return Corollary 1's rate for few columns divided by that for many columns, at its switching rank."""
+    """Return Corollary 1's rate for few columns divided by its rate for many, at the rank where the rates meet."""
     rank = n if convex else n**0.8
     few = math.sqrt(rank) / n
     return float(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)
@@ -224,7 +225,7 @@ def switching_ranks(*, n: int, convex: bool) -> float:
 
 @measure
 def error_20(*, sharp: bool) -> float:
-    """Return Lemma 6's ``c_0`` divided by 8, as it follows from the sharp self-bounding constant 2 or Fact 1's 4."""
+    """Return Lemma 6's ``c_0`` from the sharp self-bounding constant 2, or from Fact 1's 4, divided by 8."""
     # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each term is at most c H times a loss, and two records give another factor 2.
     return 2 * 2 * (2 if sharp else 4) / 8
 
@@ -246,7 +247,7 @@ def theorem_33_value_over_stated(*, rank: int, printed: bool) -> float:
 
 @sweep("d' = {blocks}")
 def squared_over_plain_norm(*, blocks: int) -> float:
-    """Return ``|v - mu|^2`` divided by ``|v - mu|``, Euclidean, for ``v = 0`` and ``mu = 1``, the largest distance."""
+    """Return ``|v - mu|^2`` divided by the Euclidean norm ``|v - mu|`` for the farthest pair, 0 and 1."""
     return blocks / math.sqrt(blocks)
 
 
@@ -261,7 +262,7 @@ def _theorem_8(n: int, d: int) -> float:
 
 
 def _spider(n: int, d: int) -> float:
-    """Return the explicit bound of the exact variant at Theorem 42's steps, with real noise and the longest period."""
+    """Return SpiderBoost's explicit bound at Theorem 42's steps, with calibrated noise and the longest period."""
     steps = theorem_42(n=n, dimension=d, lipschitz=1.0, smoothness=1.0, gap=1.0, epsilon=1.0, delta=1e-6).steps
     unit = 2 * noise_multiplier(1.0, 1e-6) / n * math.sqrt(2 * d)
     # q tau_2^2 <= H^2 with tau_2^2 = unit^2 (T - T / q), which is at most unit^2 T.

@@ -18,10 +18,10 @@ from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE,
 from certified_unlearning.reproduction.summaries import Row
 
 FEWEST_TRIALS = 20
-"""The smallest number of trials that is evidence of a mean, by the rules of section 8."""
+"""The smallest number of trials that is evidence of a mean."""
 FEWEST_LENGTHS = 3
 STANDARD_ERRORS = 3
-"""A mean counts as above a bound if it is above by this number of standard errors."""
+"""A mean counts as above a bound if it exceeds the bound by this number of standard errors."""
 REMEDY = "run `snakemake --config preset=private`"
 
 
@@ -110,7 +110,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean error over its bound: this quotient at the largest n, divided by that at the smallest n."""
+    """Return the mean of error over bound at the largest n, divided by this mean at the smallest n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())
@@ -227,7 +227,7 @@ def _mean(values: np.ndarray, name: str) -> Quantity:
 
 
 def _ratio(above: np.ndarray, below: np.ndarray, name: str) -> Quantity:
-    """Return a quotient of means with the errors of both, by their relative variances."""
+    """Return a quotient of two means, with an uncertainty from the relative standard errors of both."""
     value = float(above.mean() / below.mean())
     relative = np.hypot(_standard_error(above) / above.mean(), _standard_error(below) / below.mean())
     return Quantity(value, name, STANDARD_ERRORS * value * float(relative))

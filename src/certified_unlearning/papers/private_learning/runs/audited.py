@@ -12,7 +12,7 @@ def audits_table(sweep: PrivateAudits) -> pd.DataFrame:
     """Return one row for each audit.
 
     Raises:
-        ParameterError: The sweep has mechanisms on Poisson batches, and dp-accounting is not installed.
+        ParameterError: The sweep includes mechanisms on Poisson batches, and dp-accounting is not installed.
     """
     found = audits.gaussian(runs=sweep.runs, seed=sweep.seed, epsilon=sweep.epsilon)
     if sweep.sampling == "audited":

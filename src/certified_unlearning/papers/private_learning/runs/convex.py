@@ -75,7 +75,7 @@ def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X3: the three methods on rows with more and more columns, all zero except for the first ones."""
+    """X3: the three methods on rows with more and more columns of zeros."""
     instance, n = sign_instance(), sweep.features_n
     data = [squared_records(instance, n, sweep.seed, "X3", trial) for trial in range(sweep.trials)]
     tables = []
@@ -125,7 +125,7 @@ def absolute_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def squared_records(instance: SignInstance, n: int, *where: int | str) -> BoundedRecords:
-    """Return the records of a trial for squared loss, whose targets have noise of 0.3."""
+    """Return the records of a trial for squared loss; their targets have noise of 0.3."""
     draws = Draws.at(*where, n)
     rows = instance.rows(n, draws)
     return BoundedRecords(rows, instance.targets(rows, draws, noise=0.3), loss=SQUARED, row_norm=1.0)
@@ -134,7 +134,7 @@ def squared_records(instance: SignInstance, n: int, *where: int | str) -> Bounde
 def perturbed(
     plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...], *, noises: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return the models and the minimiser without noise of each trial, on its records; shapes as for `with_noise`."""
+    """Return each trial's models and its minimiser without noise; the shapes are those of `with_noise`."""
     exact = torch.cat([output_perturbation.minimiser(plan, records) for records in data])
     return with_noise(plan, exact, where, noises=noises), exact
 
@@ -149,7 +149,7 @@ def with_noise(
 
 
 def over_noises(errors: Tensor, *, noises: int = NOISES) -> Tensor:
-    """Return the mean of each trial over its noise draws."""
+    """Return the mean error of each trial over its noise draws."""
     return errors.view(noises, -1).mean(dim=0)
 
 
@@ -159,7 +159,7 @@ def at_zero(instance: SignInstance) -> Tensor:
 
 
 def without_noise(records: BoundedRecords, trials: int, *, steps: int, radius: float, step_size: float) -> Tensor:
-    """Return the mean iterate of noisy descent if the noise is left out."""
+    """Return the mean iterate of descent without noise."""
     weights = records.rows.new_zeros(trials, records.features)
     total = torch.zeros_like(weights)
     for _ in range(steps - 1):
@@ -189,7 +189,7 @@ def _descended(part: str, instance: SignInstance, records: StackedMoments, sweep
 
 
 def _embedded(instance: SignInstance, data: list[BoundedRecords], features: int, sweep: PrivateRisk) -> pd.DataFrame:
-    """Return rows of the embedding; columns of its matrix that no row reaches are not drawn."""
+    """Return the results of the embedding; its matrix is drawn only for features that are not zero."""
     n = len(data[0])
     whole = LinearProblem(n=n, features=max(features, 1), row_norm=1.0, loss=SQUARED, radius=instance.radius)
     columns = min(embedding_dimension(whole, sweep.epsilon), sweep.embedding_columns)

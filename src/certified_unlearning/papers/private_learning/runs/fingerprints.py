@@ -1,9 +1,9 @@
 """X13: methods on the instance of Theorem 13's lower bound, for smaller and smaller epsilon.
 
-Block ``j`` of ``d'`` has a secret share ``mu_j`` of labels ``D / sqrt(d')``; its other labels are 0. A block has ``1 /
-(864 epsilon)`` records on average. Without privacy, few of them determine ``mu_j``, which has the distribution
-Beta(1/16, 1/16) and is near 0 or 1. The error is the risk minus that of the weights ``mu D / sqrt(d')``, as in the
-bound; the error may be below 0.
+There are ``d'`` blocks. In block ``j``, a secret share ``mu_j`` of the labels is ``D / sqrt(d')``, and the other labels
+are 0. A block has ``1 / (864 epsilon)`` records on average. Without privacy, a few of these records determine ``mu_j``,
+which has the distribution Beta(1/16, 1/16) and is near 0 or 1. The error is the risk minus that of the weights ``mu D /
+sqrt(d')``, as in the bound; the error may be below 0.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ UNBOUNDED = 10**9
 
 
 class BlockLabels(BoundedRecords):
-    """Records ``e_j`` with the labels 0 or ``high``, one data set for each trial, given by their counts."""
+    """Records ``e_j`` with the labels 0 or ``high``, one data set for each trial; only their counts are stored."""
 
     def __init__(self, low: Tensor, high: Tensor, *, label: float) -> None:
         """Take the numbers of records of each block with each label, shapes ``(trials, blocks)``."""
@@ -92,6 +92,6 @@ def _of_epsilon(epsilon: float, sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def excess(weights: Tensor, mu: Tensor, label: float) -> Tensor:
-    """Return the mean absolute loss over all labels minus that of ``mu label``."""
+    """Return the mean absolute loss over all labels minus that of the weights ``mu label``."""
     lost = mu * (label - weights).abs() + (1 - mu) * weights.abs()
     return (lost - 2 * label * mu * (1 - mu)).mean(dim=1)

@@ -1,10 +1,10 @@
 """The number of deletions that it takes until unlearning is cheaper than a private model that covers them.
 
-After one request for ``k`` deletions, every system promises the same: its model is (epsilon, delta)-close to that of
-its own algorithm on records of which those ``k`` are replaced by others. Exact systems promise more. A private model
+After one request for ``k`` deletions, every system promises the same: its model is (epsilon, delta)-close to the model
+that its algorithm learns if those ``k`` records are replaced by others. Exact systems promise more. A private model
 keeps this promise without any work if it was learned with a ``mu`` that is ``k`` times smaller. The constants of the
-private model are chosen from a grid on held-out records, as those of SGD are. No system counts what this choice reveals
-about records.
+private model, like those of SGD, are chosen from a grid on held-out records. No promise includes what this choice
+reveals about records.
 """
 
 import time
@@ -83,7 +83,7 @@ def _private(task: HeldOut, count: int, epsilon: float, sweep: GroupPrivacy) -> 
 def _plan_with(
     sweep: GroupPrivacy, epsilon: float, count: int, radius: float, steps: int
 ) -> Callable[[int, int], Learner]:
-    """Return the planner by numbers of records and features: noisy descent, or output perturbation without steps."""
+    """Return a function that plans noisy descent, or output perturbation if ``steps`` is 0."""
 
     def planned(n: int, features: int) -> Learner:
         problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=LOGISTIC, radius=radius)
@@ -96,7 +96,7 @@ def _plan_with(
 
 
 def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys: list[int]) -> tuple[Tensor, float]:
-    """Return models of the first records, and the gradients of learning one model; a solver takes `SOLVER_PASSES`."""
+    """Return models of the first ``n`` records, and the gradients of learning one; a solver makes `SOLVER_PASSES`."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
     passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
@@ -104,14 +104,14 @@ def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys
 
 
 SOLVER_PASSES = 50
-"""The assumed number of passes of a minimiser, whose solver is not counted."""
+"""The number of passes that we assume for a solver, because its passes are not counted."""
 
 
 def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a private model that is learned anew when the deletions that it covers are used up.
+    """Return the rows of a private model that is learned anew when the deletions that it covers are used up.
 
-    It covers the largest number for which it is as accurate as another system, up to `CLOSE`; if there is none, the
-    result is empty.
+    It covers the largest number for which it is as accurate as another system, up to `CLOSE`; if there is no such
+    number, there are no rows.
 
     Args:
         private: The rows of private models, by the number of deletions.
@@ -134,7 +134,7 @@ def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> lis
 
 
 def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
-    """Return retraining by plain SGD at its best, and the cheapest noisy SGD that is about as accurate.
+    """Return the rows of retraining by the best plain SGD, and of the cheapest noisy SGD that is about as accurate.
 
     Several deletions take as many gradients as the same deletions one by one, or as many as learning, whichever is
     smaller.
@@ -181,7 +181,7 @@ def _approximate(
     epsilon: float,
     sweep: GroupPrivacy,
 ) -> Iterator[dict[str, Any]]:
-    """Return Langevin unlearning or Descent-to-Delete: one model per trial, and a copy of it for each request."""
+    """Yield the rows of Langevin unlearning or Descent-to-Delete; each request has its own copy of a trial's model."""
     begun = time.monotonic()
     models: dict[int, list[Tensor]] = {count: [] for count in asked}
     gradients: dict[int, float] = {}

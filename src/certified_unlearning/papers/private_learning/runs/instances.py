@@ -1,4 +1,4 @@
-"""The instances of section 8's experiments: distributions whose best weights and excess risks are known exactly.
+"""The instances of the experiments: distributions whose best weights and excess risks are known exactly.
 
 Features of a sign instance are ``x_j = +-sqrt(lambda_j)`` with fair signs and ``lambda_j`` proportional to ``1 / j``,
 so every row has norm 1. The excess risk of weights is ``sum lambda_j (w_j - w*_j)^2``.
@@ -15,7 +15,7 @@ from certified_unlearning.engine.exact.draws import Draws
 
 @dataclass(frozen=True, eq=False)
 class SignInstance:
-    """Rows of fair signs, a linear score, and the rule that makes targets from it.
+    """Rows of fair signs, and a linear score from which targets are made.
 
     Attributes:
         scales: The scales ``sqrt(lambda_j)``, shape ``(features,)``.

@@ -1,15 +1,15 @@
 """X14: recursive regularisation in linear time, by phased descent (Theorem 20, part 2).
 
 Each record is used once, by one step of one pass (Algorithm 17) on a block of its stage's chunk. Replacing the record
-moves the end of the pass by at most ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of
+moves the result of the pass by at most ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of
 ``2 eta G`` times the multiplier of one Gaussian release therefore makes every pass private, and different passes use
 different records. The printed noise uses the number of all records, and is too small. Steps are capped at Lemma 23's
 limit.
 
-Algorithm 16 halves blocks and quarters steps, as for losses that are not strongly convex. Lemma 24, on which the proof
-depends, has ``ln ln n`` blocks of equal size, each with the step ``log(n) / (lambda n)``. Both versions are run, with
-little privacy. At epsilon = 1, by an estimate, the noise of all stages exceeds the gradient of zero weights for up to a
-million records.
+Each block of Algorithm 16 has half the records and a quarter of the step size of the block before, as for losses that
+are not strongly convex. Lemma 24, on which the proof depends, has ``ln ln n`` blocks of equal size, each with the step
+``log(n) / (lambda n)``. Both versions are run at epsilon = 1000. At epsilon = 1, we estimate that the noise of all
+stages exceeds the gradient of zero weights for up to a million records.
 """
 
 import math
@@ -97,14 +97,14 @@ def linear_time(folded: Tensor, keys: list[int], *, epsilon: float, delta: float
 
 
 class Block(NamedTuple):
-    """A block of a stage's chunk: its records, and its step size divided by the stage's."""
+    """A block of a stage's chunk: its number of records, and its step size divided by the step size of the stage."""
 
     records: int
     shorter: float
 
 
 def halved_blocks(size: int) -> list[Block]:
-    """Return Algorithm 16's blocks: each has half the size and a quarter of the step size of the one before."""
+    """Return Algorithm 16's blocks: each has half the size and a quarter of the step size of the previous block."""
     return [Block(size >> phase, 0.25**phase) for phase in range(1, max(2, math.ceil(math.log2(size))))]
 
 
@@ -118,7 +118,7 @@ def phased(
     chunk: Tensor, keys: list[int], pull: Tensor, noise: float, *, blocks: list[Block], step_size: float,
     regulariser: float, radius: float,
 ) -> Tensor:  # fmt: skip
-    """Return the output of the last block's pass; each pass begins where the one before ended."""
+    """Return the output of the last block's pass; each pass begins where the previous pass ended."""
     weights, start = torch.zeros_like(pull), 0
     for number, block in enumerate(blocks):
         records = chunk[:, start : start + block.records]

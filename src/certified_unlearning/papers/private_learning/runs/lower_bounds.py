@@ -1,6 +1,6 @@
 """X11: methods on the instances of lower bounds.
 
-An error divided by its bound that falls with n shows a fault of privacy.
+If the error divided by its bound falls with n, privacy has a fault.
 """
 
 import pandas as pd
@@ -34,7 +34,7 @@ def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[int, float, Tensor]:
-    """Return the number of blocks and the bias of Theorem 11's instance with all records in use, and fair signs."""
+    """Return the number of blocks and the bias of Theorem 11's instance without records of zeros, and fair signs."""
     instance = theorem_11_instance(Setting(n=n, d=n, epsilon=epsilon, delta=delta, radius=RADIUS))
     count = max(1, round(instance.blocks))
     signs = normal_rows([generator_key], torch.zeros(1, count, dtype=torch.float64)).sign()[0]
@@ -42,7 +42,7 @@ def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[in
 
 
 def _blocks(n: int, sweep: PrivateRisk) -> pd.DataFrame:
-    """Return excess risks on rows ``e_j`` and labels 1 or -1; a share ``(1 + b) / 2`` of them has the block's sign.
+    """Return excess risks on rows ``e_j`` and labels +-1; a share ``(1 + b) / 2`` of the labels has the block's sign.
 
     The excess risk is ``L(w) - L(w*) = |w - b s|^2 / d'``, and the minimiser has norm ``D``. Squared loss depends on
     the records only through their moments.
@@ -82,7 +82,7 @@ def _noisy_mean(n: int, features: int, sweep: PrivateRisk) -> pd.DataFrame:
     """Return ``|gradient|`` at a noisy mean of points in a ball of radius ``G / (4 H)``, with ``G = H = 1``.
 
     At this mean, the gradient of the Huber loss is ``H`` times the mean's distance from the true mean. This distance is
-    noise, whatever the points are.
+    the norm of the noise, whatever the points are.
     """
     sigma = noise_multiplier(sweep.epsilon, sweep.delta) * 2 * 0.25 / n
     keys = [address(sweep.seed, "X11", "mean", n, features, trial) for trial in range(MEAN_TRIALS)]

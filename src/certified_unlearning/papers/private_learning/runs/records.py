@@ -1,7 +1,7 @@
-"""Records of many trials at once, with separate data for each trial, and records that represent several equal ones.
+"""Records of many trials at once, with separate data for each trial, and records that each represent several copies.
 
 The engine learns all trials from the same records. In an experiment, each trial has its own records, which for squared
-loss are given by two moments. Some experiments have many equal records, of which only one is computed.
+loss are given by two moments. Some experiments have many equal records; computations use only one of them.
 """
 
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ from certified_unlearning.errors import ParameterError
 
 
 class StackedMoments(BoundedRecords):
-    """Second moments of squared loss, one data set for each trial; rows may have further columns that are all zero."""
+    """Records for squared loss, given by moments, for each trial; rows may have further columns that are all zero."""
 
     def __init__(
         self, squares: Tensor, moments: Tensor, *, n: int, features: int, loss: ScalarLoss, row_norm: float
     ) -> None:
-        """Take the moments of records whose bounds hold.
+        """Take the moments of records that meet their bounds.
 
         Args:
             squares: ``X'X / n``, shape ``(trials, active, active)``, or its diagonal if it is diagonal, ``(trials,
@@ -35,7 +35,7 @@ class StackedMoments(BoundedRecords):
             ParameterError: The loss is not squared.
         """
         if loss.name != "squared":
-            raise ParameterError(f"moments are all there is to know for squared loss, not for the {loss.name} loss")
+            raise ParameterError(f"two moments determine the gradients of squared loss, not of the {loss.name} loss")
         self.loss, self.row_norm = loss, row_norm
         self.rows = squares.new_zeros(0, features)
         self._n, self._squared, self._crossed = n, squares, moments
@@ -72,7 +72,7 @@ class StackedMoments(BoundedRecords):
 
 
 class RepeatedRecords(BoundedRecords):
-    """Records that occur several times each: computations use each once, and counts use all copies."""
+    """Records that each occur several times: computations use one copy, and counts include all copies."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
         """Take the distinct records, and enforce their bounds; it raises the same errors as `BoundedRecords`."""

@@ -36,8 +36,8 @@ def embedded(
 ) -> Tensor:
     """Return the weights of Algorithm 8: a learner on projected rows, with its weights mapped back.
 
-    It is as private as the learner, because the bound on projected rows is enforced again. Privacy does not depend on
-    the effect of the matrix on the rows.
+    Algorithm 8 is as private as its learner, because the bound on projected rows is enforced again. Privacy does not
+    depend on the effect of the matrix on the rows.
 
     Args:
         learn: Any private learner.
@@ -78,7 +78,7 @@ def reduction_records_rows(sweep: PrivateGradients) -> pd.DataFrame:
 def _embedded(
     part: str, name: str, learn: Learn, records: BoundedRecords, columns: int, sweep: PrivateGradients
 ) -> pd.DataFrame:
-    """Return rows of an embedding; columns of its matrix that no row reaches are not drawn."""
+    """Return the results of an embedding; its matrix is drawn only for features that are not zero."""
     problem, found = _problem(len(records), ACTIVE), []
     for trial in range(sweep.trials):
         where = (sweep.seed, part, name, len(records), columns, trial)

@@ -25,7 +25,7 @@ NEURON = ScalarLoss(name="tanh")
 GAP = 1.0
 """The gap ``L_0``: the loss at 0 is at most 1, and never below 0."""
 WIDE = 1e3
-"""The radius of a ball that no run reaches, because the compared algorithms have no ball."""
+"""The radius of a ball whose boundary no run reaches; the compared algorithms have no ball."""
 LOOKS = 400
 """The largest number of iterates of a run at which gradients are measured."""
 ACTIVE = 10
@@ -113,11 +113,11 @@ def along(
     """Return the mean norm of the gradient along a path, and the root mean square error of the steps' estimates.
 
     Args:
-        records: The records of the mean gradient.
+        records: The records whose mean gradient is measured.
         path: The weights ``w_0`` to ``w_T``, each a separate tensor of shape ``(trials, features)``.
         steps: The number ``T`` of steps.
         step_size: The step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
-        seed: The seed of the measured places, which are uniform among ``w_1`` to ``w_(T - 1)``.
+        seed: The seed by which the measured weights are drawn, uniformly among ``w_1`` to ``w_(T - 1)``.
     """
     places = 1 + Draws.at(seed, "looks", steps).integers(max(1, steps - 1), LOOKS)
     looks = set(places.tolist() if steps > LOOKS else range(1, max(2, steps)))
@@ -137,7 +137,7 @@ def along(
 
 
 def _descent(problem: LinearProblem, sweep: PrivateGradients) -> NoisyDescent:
-    """Return noisy descent with the number of steps for which its own bound is smallest."""
+    """Return the plan of noisy descent with the number of steps for which its bound is smallest."""
     mu = mu_from_epsilon(sweep.epsilon, sweep.delta)
     bound, smoothness = problem.gradient_bound, problem.smoothness
     steps = math.sqrt(GAP * smoothness / 2) * problem.n * mu / (bound * math.sqrt(problem.features))

@@ -24,7 +24,7 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
     """Return one row for each trial.
 
     Args:
-        part: The experiment of section 8, ``X1`` to ``X11``.
+        part: The part of the experiments, ``X1`` to ``X16``.
         method: The name of the method in figures and claims.
         errors: The errors, shape ``(trials,)``: excess risks, or norms of gradients.
         columns: Other columns of the schema; a tensor of shape ``(trials,)``, or one value for all.
@@ -37,7 +37,7 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
 
 
 def timed(parts: Sequence[Callable[[Swept], pd.DataFrame]], sweep: Swept) -> pd.DataFrame:
-    """Return the rows of all parts; the rows of a part share its seconds."""
+    """Return the rows of all parts; the seconds of a part are divided equally among its rows."""
     tables = []
     for part in parts:
         begun = time.monotonic()

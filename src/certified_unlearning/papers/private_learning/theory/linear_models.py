@@ -2,7 +2,7 @@
 
 Notation: rows of norm at most ``X``, ``phi_y(0) <= Y^2``, smoothness ``H`` and slope ``G`` of the scalar loss, a bound
 ``D`` on the best weights, and ``d`` features. Constants of rates are 1. Errors of the source are named ``E`` and a
-number, as in this project's notes. Formulas that privacy depends on are only in `accounting.private`.
+number, as in this project's notes. Formulas on which privacy depends are only in `accounting.private`.
 """
 
 import math
@@ -53,7 +53,7 @@ class Setting:
 
 
 def theorem_8_bound(regret: float, setting: Setting, *, stability: int = 8) -> float:
-    """Return Theorem 8 with its constants: ``18 R + 17 sqrt(H) X D Y / sqrt(n)``.
+    """Return Theorem 8's bound with its constants: ``18 R + 17 sqrt(H) X D Y / sqrt(n)``.
 
     Args:
         regret: The regret ``R`` of Lemma 7.
@@ -70,8 +70,8 @@ def theorem_9_dimension(setting: Setting, *, form: Literal["corrected", "printed
 
     Args:
         setting: The constants.
-        form: ``corrected``; ``printed``, whose numerator lacks a factor ``X`` (E18); or ``proof``, which has another
-            factor 2.
+        form: ``corrected``; ``printed``, whose numerator lacks a factor ``X`` (E18); or ``proof``, which is like
+            ``printed`` with another factor 2 in the denominator.
     """
     reach = setting.reach if form == "corrected" else setting.reach / setting.row_norm
     top = reach * math.log(2 * setting.n / setting.delta) * setting.budget
@@ -80,7 +80,7 @@ def theorem_9_dimension(setting: Setting, *, form: Literal["corrected", "printed
 
 
 def theorem_9_rates(setting: Setting) -> tuple[float, float]:
-    """Return the terms of Theorem 9, without ``d``, or of Theorem 10, whose first term also has ``Y^2 / sqrt(n)``."""
+    """Return the two terms of Theorem 9; Theorem 10 also has them, but adds ``Y^2 / sqrt(n)`` to the first."""
     private = setting.reach ** (4 / 3) * setting.at_zero ** (2 / 3) + setting.reach**2
     return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
 
@@ -91,8 +91,8 @@ def theorem_10_strength(setting: Setting, *, gradient: float | None = None) -> f
     Args:
         setting: The constants.
         gradient: The bound ``G_w`` on gradients; None for ``2 sqrt(H) Y X + H D X^2``. The bound in the theorem's
-            statement, ``Y + H D X^2``, has a wrong unit (E16), and that in its proof, ``(sqrt(H) Y + H D X) X``, is no
-            bound (E42).
+            statement, ``Y + H D X^2``, has a wrong unit (E16). The bound in its proof, ``(sqrt(H) Y + H D X) X``, is
+            too small (E42).
     """
     if gradient is None:
         gradient = 2 * math.sqrt(setting.smoothness) * setting.at_zero * setting.row_norm
@@ -199,7 +199,7 @@ class FingerprintInstance:
     Attributes:
         blocks: The number ``d'`` of blocks.
         share: The share ``alpha`` of records that are not zero.
-        value: The lower bound by the proof's expression; below 0, it is void.
+        value: The lower bound by the proof's expression; if it is below 0, it is void.
         stated: The lower bound that the proof states.
     """
 
@@ -222,8 +222,8 @@ def theorem_33_instance(setting: Setting, *, printed: bool = False) -> Fingerpri
 
     Args:
         setting: The constants.
-        printed: Whether blocks and share are as printed. Otherwise, there are ``1 / beta`` times as many blocks for a
-            large rank, and a share that is ``beta`` times as large for a small rank.
+        printed: Whether blocks and share are as printed. Otherwise, there are ``(1 + 2 beta) / beta`` times as many
+            blocks for a large rank, and a share that is ``beta`` times as large for a small rank.
     """
     spread = 1 + 2 * FINGERPRINT
     scale = setting.lipschitz * setting.radius * setting.row_norm

@@ -1,6 +1,6 @@
 """Ullah (2024), chapters 1 to 5: printed noise, bounds and selections, and formulas that only comparisons need.
 
-The printed noise multipliers are in `PRINTED`. Formulas that privacy depends on are only in `accounting.private`.
+The printed noise multipliers are in `PRINTED`. Formulas on which privacy depends are only in `accounting.private`.
 """
 
 import math
@@ -24,7 +24,7 @@ def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: 
     """Return the epsilon and delta of ``releases`` (epsilon, delta)-private releases, by Theorem 6 with its constant 2.
 
     The epsilon is ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
-    ``k delta + slack``. The usual constant is ``sqrt(2)``, so the theorem holds.
+    ``k delta + slack``. The usual constant, ``sqrt(2)``, is smaller than 2, so the theorem holds.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, releases=releases)
@@ -51,7 +51,7 @@ PRINTED = {
     "theorem 8": lambda epsilon, delta: math.sqrt(2 * math.log(1 / delta)) / epsilon,
     "theorem 12": lambda epsilon, delta: math.sqrt(math.log(1 / delta)) / epsilon,
 }
-"""The printed noise multipliers. That of Theorem 12 is too small for every usual epsilon, and no other code uses it."""
+"""The printed noise multipliers. The one of Theorem 12 is too small for every usual epsilon. No mechanism uses it."""
 
 
 def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:
@@ -110,5 +110,5 @@ def generalised_guarantee(
 def printed_boosting_scale(
     *, at_zero: float, smoothness: float, row_norm: float, radius: float, n: int, epsilon: float
 ) -> float:
-    """Return Algorithm 15's printed scale, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``, which calibrates nothing."""
+    """Return Algorithm 15's printed scale, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``; no noise uses it."""
     return math.sqrt(4 * (at_zero**2 + smoothness * radius**2 * row_norm**2) / (n * epsilon))

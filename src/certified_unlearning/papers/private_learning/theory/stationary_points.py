@@ -1,7 +1,7 @@
 """Ullah (2024), chapter 3: parameters and bounds of private stationary points, as printed and as corrected.
 
-Notation: ``G`` bounds a record's gradient, ``H`` is its Lipschitz constant, and ``L_0`` is the gap of the loss at the
-start. Constants of rates are 1.
+Notation: ``G`` bounds a record's gradient, ``H`` is the gradient's Lipschitz constant, and ``L_0`` is the gap of the
+loss at the start. Constants of rates are 1.
 """
 
 import math
@@ -14,7 +14,7 @@ def rate_unit(*, n: int, d: int, epsilon: float, delta: float) -> float:
 
 
 def descent_bound(*, n: int, d: int, mu: float, lipschitz: float, smoothness: float, gap: float) -> float:
-    """Return the guarantee of plain noisy descent, the root of ``4 sqrt(2 L_0 H d) G / (n mu)`` (derived)."""
+    """Return the guarantee of plain noisy descent, the square root of ``4 sqrt(2 L_0 H d) G / (n mu)`` (derived)."""
     return math.sqrt(4 * math.sqrt(2 * gap * smoothness * d) * lipschitz / (n * mu))
 
 
@@ -29,8 +29,8 @@ class TreeSpider:
 
     Attributes:
         batch: The batch size ``b`` of the root.
-        depth: The depth ``D``, real, with ``D 2^(D + 1) = b``.
-        rounds: The number ``T`` of rounds, real.
+        depth: The depth ``D`` with ``D 2^(D + 1) = b``, not rounded.
+        rounds: The number ``T`` of rounds, not rounded.
         accuracy: The accuracy ``alpha``.
         step: The step ``beta``.
         constant: The factor ``C~`` of `accuracy` in the guarantee, which makes the guarantee void (E28).
@@ -101,7 +101,7 @@ def tree_batches(batch: int, depth: int) -> list[int]:
 def strong_convexity(*, n: int, d: int, epsilon: float, lipschitz: float, smoothness: float, radius: float) -> float:
     """Return Theorem 20's ``lambda``, corrected (E23): ``G^2 / (H |w*|^2) max(1 / n, d / (n^2 epsilon^2))``.
 
-    The printed lambda has the smaller of the two, which makes it needlessly small.
+    The printed lambda has the smaller of the two terms, which makes it needlessly small.
     """
     return lipschitz**2 / (smoothness * radius**2) * max(1 / n, d / (n * epsilon) ** 2)
 
