@@ -60,7 +60,7 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """For each run, the probability of at least as many right guesses about a model that never saw the canaries.
+        """Probability, for each run, of at least as many right guesses about a model that never saw the canaries.
 
         With one run and a claim of exact equality, this is the p-value of the claim.
         """
