@@ -113,7 +113,7 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     yaml_file, model = tmp_path / "table.yaml", tmp_path / "model"
     declared = unlearn("declare", tmp_path / "messy.csv", "--label", "churned", "--id", "customer id", "-o", yaml_file)
     assert (
-        f"{yaml_file}: 8 features, 8 columns left out; read it, replace what is marked under ranges and missing, "
+        f"{yaml_file}: 8 features, 8 columns left out; read it, replace the marked values under ranges and missing, "
         "and remove the marks; then `unlearn init MODEL_DIR" in declared.stdout
     )
     drafted = read_draft(yaml_file)

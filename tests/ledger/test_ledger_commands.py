@@ -84,7 +84,7 @@ def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: 
     result = unlearn("verify", model)
     assert result.exit_code == 0
     for path in strangers:
-        assert f"note: {path} is no part of the model; what it holds was not checked\n" in result.stdout
+        assert f"note: {path} is no part of the model; its content was not checked\n" in result.stdout
 
 
 @pytest.mark.parametrize("mechanism", ["newton-removal", "certified-ensemble"])
@@ -168,7 +168,7 @@ def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_colum
     [
         ((), "--data and --label and --id must be given, or --table with a file that declares the table"),
         (("--table", "nowhere.yaml"), "cannot read nowhere.yaml: No such file or directory"),
-        (("--table", "{data}"), "people.csv is no declaration of a table: it must be a mapping with at least path"),
+        (("--table", "{data}"), "people.csv does not declare a table: it must be a mapping with at least path"),
         (("--table", "{data}", "--label", "y"), "--table declares everything: leave out the flags for label"),
         (("--table", "{data}", "--norm", "at-most-1"), "--table declares everything: leave out the flags for norm"),
         (("--category", "town"), "--category is 'town', but must be like colour=red,green,null"),

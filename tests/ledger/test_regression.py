@@ -211,7 +211,7 @@ def test_records_are_added_and_the_model_is_that_of_all_of_them(
     new.loc[0, "income"] = 1_000_000
     new.to_csv(tmp_path / "new.csv", index=False)
     said = unlearn("add", model, "--data", tmp_path / "new.csv")
-    assert "outside the range of the label: 1 record, which count as its nearer end" in said.stdout
+    assert "label outside its range: 1 record (the nearer end of the range is used)" in said.stdout
     assert np.fromfile(ModelDirectory(model).targets, np.float64)[450:452].tolist()[0] == 1
     # One who was there from the start, one who was added, and one whose removal reads.
     for people, reading in ((["p0"], "none"), (["p300"], "none"), (["p301", "p1"], "scheduled")):
@@ -236,7 +236,7 @@ def test_targets_beyond_the_range_count_as_its_ends_and_init_says_so(tmp_path: P
     income[:3] = [1e9, 70_000, -5]
     data = csv(tmp_path, income=income)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION)
-    assert "in 3 records income lies outside its range (1 below, 2 above), and counts as the nearer end" in said.stderr
+    assert "in 3 records, income is outside its range (1 below, 2 above), and counts as the nearer end" in said.stderr
     assert np.fromfile(ModelDirectory(tmp_path / "model").targets, np.float64)[:3].tolist() == [1, 1, -1]
 
 
@@ -515,7 +515,7 @@ def test_evaluating_records_without_a_target_names_the_row(model: Path, tmp_path
 def test_a_model_that_is_no_better_than_the_mean_is_warned_of(tmp_path: Path, unlearn: Unlearn) -> None:
     data = csv(tmp_path)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION, "--mechanism", "langevin", "--C", 1)
-    assert "so much noise may hide what is learned: income that is spread evenly" in said.stderr
+    assert "so much noise may hide what the model learned: even if the values of income were spread" in said.stderr
     assert "the model is no better than always saying the mean of these targets" in said.stderr
 
 
