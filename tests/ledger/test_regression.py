@@ -296,7 +296,7 @@ def test_many_records_are_planned_with_the_usual_noise_and_a_smaller_c(n: int, C
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (FLAGS, "if they are numbers to predict, and no classes: `unlearn init --regression --range income=LOW:HIGH`"),
+        (FLAGS, "if they are numbers to predict, not classes: `unlearn init --regression --range income=LOW:HIGH`"),
         ((*FLAGS, "--regression"), "--regression needs --range income=LOW:HIGH, two numbers known beforehand"),
         ((*FLAGS, "--range", "income=0:1"), "a number to predict needs --regression, or target_range in a file"),
         ((*REGRESSION, "--class", "1"), "--class declares classes of income; leave one out"),
@@ -377,7 +377,7 @@ def test_a_feature_that_copies_the_target_is_refused_unless_it_was_chosen(
 ) -> None:
     income = write_table(tmp_path / "people.csv", numbers=True)["income"]
     data = csv(tmp_path, pay=times * income + plus)
-    with pytest.raises(DataError, match="column 'pay' is a copy of the label: the one is the other times a number"):
+    with pytest.raises(DataError, match="column 'pay' is a copy of the label: it is a linear function of the label"):
         unlearn("init", tmp_path / "model", "--data", data, *REGRESSION)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION, "--feature", "pay", "--feature", "age")
     assert said.exit_code == 0
@@ -415,7 +415,7 @@ def test_a_draft_of_regression_marks_the_range_and_is_taken_without_marks(tmp_pa
 @pytest.mark.parametrize(
     ("income", "flags", "message"),
     [
-        (range(450), ["--label", "income"], "more than 128 different values; .*numbers to predict: use --regression"),
+        (range(450), ["--label", "income"], "more than 128 different values; .*numbers to predict, use --regression"),
         (range(450), ["--regression"], "It could be .*'income'"),
         (["much", *range(449)], ["--label", "income", "--regression"], "1 value that cannot be predicted .*row 1"),
         (3, ["--label", "income", "--regression"], "the label income is 3 in every row"),
@@ -516,7 +516,7 @@ def test_a_model_that_is_no_better_than_the_mean_is_warned_of(tmp_path: Path, un
     data = csv(tmp_path)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION, "--mechanism", "langevin", "--C", 1)
     assert "so much noise may hide what the model learned: even if the values of income were spread" in said.stderr
-    assert "the model is no better than always saying the mean of these targets" in said.stderr
+    assert "the model is no better than always predicting the mean of these targets" in said.stderr
 
 
 def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None:

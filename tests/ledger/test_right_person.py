@@ -287,7 +287,7 @@ def test_a_column_that_numbers_the_rows_is_no_feature_unless_it_is_named(
     data = table(tmp_path / "t.csv", rows, "place,customer,age,left")
     flags = ("--label", "left", "--id", "customer", "--epsilon", "1", "--no-quality")
     said = refused(unlearn, "init", tmp_path / "model", "--data", data, *flags)
-    assert "column 'place' numbers the rows: its whole numbers rise from row to row" in said
+    assert "column 'place' numbers the rows: its whole numbers increase from row to row" in said
     assert not (tmp_path / "model").exists()
     assert unlearn("init", tmp_path / "m2", "--data", data, *flags, "--feature", "place").exit_code == 0
 
@@ -369,9 +369,9 @@ def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unl
         ("Left ", [1, 2, 3], "'Left ': it is named like the label 'left'"),
         ("left.1", [1, 2, 3], "left.1: it is named like the label 'left'"),
         ("CUSTOMER", [1, 2, 3], "CUSTOMER: it is named like the identifier 'customer'"),
-        ("customer_id", [1, 2, 3], "customer_id: it seems to say whose a row is"),
-        ("accountID", [1, 2, 3], "accountID: it seems to say whose a row is"),
-        ("code", ["no", "yes"], "column 'code' is a copy of the label: each class has one value of it"),
+        ("customer_id", [1, 2, 3], "customer_id: it seems to identify people or rows"),
+        ("accountID", [1, 2, 3], "accountID: it seems to identify people or rows"),
+        ("code", ["no", "yes"], "column 'code' is a copy of the label: each class has a single value of this column"),
     ],
 )
 def test_a_column_that_copies_label_or_identifier_is_no_feature_unless_it_is_named(
@@ -448,4 +448,4 @@ def test_identifiers_of_parquet_may_be_stored_as_views(tmp_path: Path, unlearn: 
 def test_a_pipe_is_refused_as_data(tmp_path: Path, unlearn: Unlearn) -> None:
     os.mkfifo(tmp_path / "t.csv")
     said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.csv", *FLAGS)
-    assert "t.csv is a pipe, which can be read once only" in said
+    assert "t.csv is a pipe, which can be read only once" in said

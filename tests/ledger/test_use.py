@@ -303,7 +303,7 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
     result = unlearn("status", model)
     sentence = (
         "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500, accuracy 0.930 against 0.930 "
-        "for always saying the most frequent class"
+        "for always predicting the most frequent class"
     )
     assert result.stderr.startswith(f"warning: {sentence}\n")
     found = unlearn("status", model, "--json")
@@ -317,12 +317,12 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
         (0.93, 0.5, 2, "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500"),
         (0.931, 0.51, 2, "the model hardly tells the classes apart: balanced accuracy 0.510 against 0.500"),
         (0.93, 0.34, 3, "the model hardly tells the classes apart: balanced accuracy 0.340 against 0.333"),
-        (0.90, 0.7, 2, "the model is right no more often than always saying the most frequent class, and yet it tells"),
+        (0.90, 0.7, 2, "the model is right no more often than always predicting the most frequent class, but it tells"),
         (
             0.93,
             0.51,
             3,
-            "the model is right no more often than always saying the most frequent class, and yet it tells",
+            "the model is right no more often than always predicting the most frequent class, but it tells",
         ),
         (0.94, 0.6, 2, None),
     ],
@@ -540,7 +540,7 @@ def test_what_cannot_be_chosen_is_one_sentence(fresh: Path, model: Path, unlearn
         unlearn("evaluate", model, fresh, "--choose-threshold", "best")
     pd.read_csv(fresh).assign(ill="no").to_csv(fresh, index=False)
     with pytest.raises(
-        DataError, match="all records are of one class, and a threshold can be chosen on records of both"
+        DataError, match="all records are of one class, but a threshold can be chosen only on records of both"
     ):
         unlearn("evaluate", model, fresh, "--choose-threshold", "balanced")
 
