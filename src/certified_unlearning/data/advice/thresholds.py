@@ -159,7 +159,7 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
     "recall": _with_recall,
     "precision": _with_precision,
 }
-"""For each criterion, a function that returns the position of the best candidate."""
+"""Functions that return the position of the best candidate, by criterion."""
 
 
 def _between(below: float, at: float) -> float:
