@@ -340,5 +340,5 @@ def test_weights_are_said_once(data: Path, tmp_path: Path, unlearn: Unlearn) -> 
 
 def test_a_bare_yes_in_a_declaration_is_explained(data: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     (tmp_path / "t.yaml").write_text("path: t.csv\nlabel: ill\nidentifier: person\nclass_weight: {no: 1, yes: 2}\n")
-    with pytest.raises(ParameterError, match=r"names 'false', which is none of the classes 'no', 'yes'; YAML takes a"):
+    with pytest.raises(ParameterError, match=r"names 'false', which is none of the classes 'no', 'yes'; YAML reads a"):
         unlearn("init", tmp_path / "model", "--table", tmp_path / "t.yaml", "--epsilon", 1)

@@ -62,7 +62,7 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
 def test_a_command_on_a_certificate_names_the_one_that_reads_it(model: Path, unlearn: Unlearn) -> None:
     file = model / "certificate-1.json"
     for command in (("show", file), ("show", file, "--id", "p1"), ("status", file)):
-        with pytest.raises(ParameterError, match=rf"is a file, and no model .* `unlearn verify {file}` checks a cert"):
+        with pytest.raises(ParameterError, match=rf"is a file, not a model .* `unlearn verify {file}` checks a cert"):
             unlearn(*command)
 
 

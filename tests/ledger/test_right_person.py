@@ -133,7 +133,7 @@ def test_numbers_that_a_spreadsheet_has_cut_to_15_digits_are_refused(
     frame = pd.DataFrame({"customer": numbers, "age": range(60), "left": ["no", "yes"] * 30})
     frame.astype({"customer": str} if stored == "text" else {}).to_parquet(tmp_path / "t.parquet")
     said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.parquet", *FLAGS)
-    assert "all long ones end in zeros after 15 digits" in said
+    assert "all long identifiers end in zeros after 15 digits" in said
     frame.loc[0, "customer"] += 7
     frame.to_parquet(tmp_path / "u.parquet")
     assert unlearn("init", tmp_path / "model", "--data", tmp_path / "u.parquet", *FLAGS).exit_code == 0
