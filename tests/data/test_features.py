@@ -237,7 +237,7 @@ def test_wrong_weights_are_refused_in_one_sentence(torchvision: ModuleType, own_
         path.write_bytes(path.read_bytes()[:-10])
     else:
         save_file(torchvision.models.squeezenet1_1().state_dict(), path)
-    with pytest.raises(DataError, match=r"resnet18\.safetensors (is damaged|does not have the weights of ResNet-18)") as caught:
+    with pytest.raises(DataError, match=r"resnet18\.safetensors (is damaged|does not have the weights)") as caught:
         resnet18.load(own_weights)
     assert "\n" not in str(caught.value)
 
