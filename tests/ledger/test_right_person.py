@@ -89,7 +89,7 @@ def test_a_compressed_table_may_have_a_name_in_capitals(tmp_path: Path, unlearn:
     [
         (pd.Series([float(2**53 + n) for n in range(60)]), "stored as floating-point numbers (double)"),
         (pd.Series(np.arange(60, dtype=np.float32)), "stored as floating-point numbers (float)"),
-        (pd.Series([1.0, None] + [2.0] * 58), 'where one is missing, pandas needs the type "Int64"'),
+        (pd.Series([1.0, None] + [2.0] * 58), 'if identifiers are missing, pandas needs the type "Int64"'),
     ],
 )
 def test_identifiers_that_were_rounded_are_refused(
@@ -359,7 +359,7 @@ def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unl
     assert not (tmp_path / "m2").exists()
     draft = unlearn("declare", twice, *FLAGS[:4]).stderr
     but = "" if word == r"\N" else f" (but {word!r})"
-    missing = f"note: customer: 2 rows have no identifier{but}: leave them out of the file"
+    missing = f"note: customer: 2 rows have no identifier{but}: leave out such rows, because `init`"
     assert f"note: customer: {word!r} in 2 rows" in draft or missing in draft
 
 
