@@ -176,7 +176,7 @@ def test_the_content_key_knows_values_and_not_their_order() -> None:
         (b"{", "is not valid JSON: "),
         (b"\xff", "is not valid JSON: "),
         (b"[" * 200_000, "is not valid JSON: "),
-        (b'{"n": 1, "d": [{"epsilon": 0.1, "n": 2, "epsilon": 1}]}', "the key 'epsilon' stands twice in an object$"),
+        (b'{"n": 1, "d": [{"epsilon": 0.1, "n": 2, "epsilon": 1}]}', "the key 'epsilon' occurs twice in an object$"),
         (b"[]", "does not hold a JSON object$"),
         (b'{"n": 1}', "lacks d$"),
     ],
@@ -191,7 +191,7 @@ def test_json_that_is_not_what_it_should_be_is_a_data_error(tmp_path: Path, cont
 
 def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StorageError, match="pipe: it is no regular file"):
+    with pytest.raises(StorageError, match="pipe: it is not a regular file"):
         write_text(tmp_path / "pipe", "text")
     assert not (tmp_path / "pipe").is_file()
     assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

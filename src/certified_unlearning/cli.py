@@ -1,4 +1,4 @@
-"""The program `unlearn`: it runs the commands, and ends user errors and Ctrl-C with one sentence."""
+"""The program `unlearn`: it runs the commands, and reports user errors and Ctrl-C in one sentence."""
 
 # Modules that take long to import are imported in `_run`, which turns Ctrl-C into one sentence.
 import atexit
@@ -27,7 +27,7 @@ _LATER = 0.02
 
 
 def main() -> None:
-    """Run the command line. A user error prints one sentence and exits with status 1, Ctrl-C with 130."""
+    """Run the command line. A user error prints one sentence and exits with status 1. Ctrl-C exits with status 130."""
     before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     if before[0] is signal.default_int_handler:  # Otherwise Ctrl-C is ignored, as in the background of a script.
         signal.signal(signal.SIGINT, _interrupt)
@@ -122,10 +122,10 @@ def _require_working_directory() -> None:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Raise `Interrupted` once; the next Ctrl-C ends the process at once, as `kill -9` does.
+    """Raise `Interrupted` on the first Ctrl-C; the second one ends the process at once, as `kill -9` does.
 
-    Imports and code in C libraries finish first: an import must not stop halfway, and such libraries would end the
-    process with their own messages.
+    Imports and code in C libraries finish first: an import must not stop halfway, and a C library would end the process
+    with its own message.
     """
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

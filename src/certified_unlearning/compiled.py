@@ -29,7 +29,7 @@ def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
     Args:
         source: Path of the C++ file.
         flags: Flags of the compiler, in addition to `FLAGS`.
-        instead: What is done without the library, in words for the warning.
+        instead: A clause for the warning, on what happens without the library.
     """
     compiler = shutil.which("c++") or shutil.which("g++")
     if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:

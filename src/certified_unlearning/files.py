@@ -37,7 +37,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     if path.exists() and not (path.is_file() or path.is_dir()):
         # The rename would replace a device or a pipe.
-        raise StorageError(f"cannot write {path}: it is no regular file")
+        raise StorageError(f"cannot write {path}: it is not a regular file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -90,7 +90,7 @@ class _UniqueKeys(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 name, line = (key.tag, key.value), key.start_mark.line + 1
                 if name in lines:
-                    raise yaml.YAMLError(f"the key {key.value!r} stands in lines {lines[name]} and {line}")
+                    raise yaml.YAMLError(f"the key {key.value!r} occurs in lines {lines[name]} and {line}")
                 lines[name] = line
         return node
 
@@ -167,7 +167,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise ValueError(f"the key {twice!r} stands twice in an object")
+        raise ValueError(f"the key {twice!r} occurs twice in an object")
     return found
 
 

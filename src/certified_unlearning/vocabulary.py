@@ -3,7 +3,7 @@
 from typing import Literal
 
 Adjacency = Literal["replace", "zero-out", "remove"]
-"""Adjacency relations: what the data are after a removal (`accounting.core.problem`)."""
+"""Adjacency relations: ways in which a removal changes the data (`accounting.core.problem`)."""
 PipelineAdjacency = Literal["replace", "zero-out"]
 """The relations of the pipeline's objectives, which keep the normaliser."""
 Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
@@ -23,10 +23,11 @@ ClassesFrom = Literal["declaration", "records"]
 """The source of the list of classes: a declaration, or the labels of the records."""
 
 Reading = Literal["none", "pass", "scheduled", "unscheduled", "addition"]
-"""How a version that is compared with an exact refit read the remaining records: not at all; in a pass, to correct the
-weights; or to learn anew, at a planned moment, earlier, or because records were added."""
+"""How a version that is compared with an exact refit read the remaining records. ``none``: not at all. ``pass``: in a
+pass that corrects the weights. Otherwise the version was learned anew: at a planned moment (``scheduled``), earlier
+(``unscheduled``), or because records were added (``addition``)."""
 ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
-"""Methods of descent that unlearn exactly, by what makes their steps stable (`mechanisms.exact.plan`)."""
+"""Methods of descent that unlearn exactly, named after the source of their stability (`mechanisms.exact.plan`)."""
 Relation = Literal["replace-one", "add-remove"]
 """Neighbouring relations of data sets, for an epsilon of differential privacy (`accounting.private.releases`)."""
 

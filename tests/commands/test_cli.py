@@ -261,7 +261,7 @@ def test_a_mistake_of_the_programs_is_not_hidden(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_data_set_is_named_beside_the_known_ones(unlearn: Unlearn, output: Path) -> None:
-    known = "there is no data set 'mnits'; known are digits, mnist-3-vs-8, mnist-10, adult, adult-14"
+    known = "there is no data set 'mnits'; known data sets are digits, mnist-3-vs-8, mnist-10, adult, adult-14"
     assert_one_sentence(unlearn("data", "fetch", "mnits", "--manifest", output / "manifest.json"), known)
     prepare_command = ["data", "prepare", "mnits", "--seed", "1", "--output", output / "a", "--summary", output / "b"]
     assert_one_sentence(unlearn(*prepare_command), known)

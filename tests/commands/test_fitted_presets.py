@@ -180,7 +180,7 @@ def test_jobs_of_what_is_left_out_write_empty_tables_and_a_figure_that_says_so(t
         plan.settings.model_dump_json(), "--sweep", "{}", "--summary", tmp_path / "own" / "data.json",
         "--plan", place / "plan.json", "--output", tmp_path / "smoothness.parquet",
     )  # fmt: skip
-    assert "smoothness is left out, for it reads" in printed
+    assert "smoothness is left out: it reads" in printed
 
 
 def test_certificates_are_named_after_what_they_certify(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_the_table_has_one_line_an_accountant_and_says_what_the_numbers_mean(pla
     ]
     text = " ".join(out.split())
     assert (
-        "Adjacency replace. Every epsilon is an upper bound, after every request, for requests fixed in advance" in text
+        "Adjacency replace. Every epsilon is an upper bound for the model published last, after every request" in text
     )
     assert "sqrt(2 step_size) = 2.763 times sigma" in text
 

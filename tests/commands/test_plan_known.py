@@ -80,7 +80,7 @@ def test_the_table_says_what_the_numbers_mean(plan) -> None:
     assert "The time is an estimate" in text
     assert "C n = 75, with intercept" in text
     _, without, _ = plan("--C", "0.05", "--n", "1500", *QUESTION)
-    assert "With --features the time is estimated" in " ".join(without.split())
+    assert "With --features, the time is estimated" in " ".join(without.split())
 
 
 def test_deletion_takes_c_too(plan) -> None:
@@ -112,9 +112,9 @@ MISTAKES = {
     "no n": (["--C", "1"], "--n is missing, or --data with a file"),
     "C of zero": (["--C", "0", "--n", "10"], "C must be a finite number above 0, got 0.0"),
     "one class": (["--C", "1", "--n", "10", "--classes", "1"], "classes must be a whole number, at least 2, got 1"),
-    "no label": (["--data", "t.csv"], "--label is missing: which column of --data is to be predicted"),
+    "no label": (["--data", "t.csv"], "--label is missing: name the column of --data to predict"),
     "label alone": (["--C", "1", "--n", "10", "--label", "y"], "--label needs --data with a file"),
-    "counted twice": (["--data", "t.csv", "--label", "y", "--n", "10"], "leave out --n: the table says it"),
+    "counted twice": (["--data", "t.csv", "--label", "y", "--n", "10"], "leave out --n: the table determines it"),
     "two tables": (
         ["--data", "t.csv", "--table", "t.yaml"],
         "--table declares everything: leave out --data, --label and --id",

@@ -87,7 +87,7 @@ def test_the_records_that_tell_of_all_are_the_same_every_time() -> None:
 @pytest.mark.parametrize(
     ("declared", "largest", "says"),
     [
-        ({}, "income", "declare its range, and those of the other columns of numbers: --range income=LOW:HIGH "
+        ({}, "income", "declare its range and the ranges of the other columns of numbers: --range income=LOW:HIGH "
          "--range tenure=LOW:HIGH --range 'the year=LOW:HIGH', two numbers known beforehand for each"),
         ({"ranges": {"tenure": (0, 72), "the year": (1, 2)}}, "income",
          "declare its range: --range income=LOW:HIGH, two numbers known beforehand"),
@@ -96,7 +96,7 @@ def test_the_records_that_tell_of_all_are_the_same_every_time() -> None:
         ({"norm": "at-most-1", "ranges": {"tenure": (0, 72), "the year": (1, 2)}}, "income",
          "--range income=LOW:HIGH, two numbers known beforehand, without --norm at-most-1"),
         ({"ranges": {"income": (0, 1e9), "tenure": (0, 72), "the year": (1, 2)}}, "contract",
-         "near the middle of their ranges; declare narrower ranges, which need not hold the rarest values, or leave "
+         "near the middle of their ranges; declare narrower ranges, which need not include the rarest values, or leave "
          "contract out"),
     ],
 )  # fmt: skip

@@ -104,8 +104,8 @@ PLAIN = "id,age,left\n1,20,no\n2,21,yes\n3,22,no\n"
         (b"id,age\n1,20\nid,age\n2,21\n", ", row 2 (line 3) is the header once more"),
         (b"sep=,\nid,age\n1,20\n", ", line 1: sep= is for spreadsheets, not a header; leave out the line"),
         (b'id,"note\n0,n0"\n1,n1\n', ", line 1: the name of a column runs over several lines"),
-        (b"PAR1\x15\x04\xff", " is Parquet, not CSV; give it the name of what it is"),
-        (gzip.compress(b"id,age\n1,20\n", mtime=0), " is compressed (gzip), not CSV; give it the name of what it is"),
+        (b"PAR1\x15\x04\xff", " is Parquet, not CSV; name it after its real format"),
+        (gzip.compress(b"id,age\n1,20\n", mtime=0), " is compressed (gzip), not CSV; name it after its real format"),
     ],
 )
 def test_what_is_no_table_is_one_sentence_that_names_the_row(tmp_path: Path, content: bytes, sentence: str) -> None:

@@ -191,7 +191,7 @@ def test_digits_are_split_by_the_seed_and_stratified(tmp_path: Path) -> None:
 
 def test_an_unknown_data_set_is_refused() -> None:
     known = "digits, mnist-3-vs-8, mnist-10, adult, adult-14, cifar10-cat-vs-ship, cifar10"
-    with pytest.raises(ParameterError, match=f"'mnist'; known are {known}"):
+    with pytest.raises(ParameterError, match=f"'mnist'; known data sets are {known}"):
         find("mnist")
 
 

@@ -86,8 +86,8 @@ def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks
     table.to_csv(tmp_path / "t.csv", index=False)
     declared = unlearn("declare", tmp_path / "t.csv", "--label", "answer", "--id", "person", "-o", tmp_path / "t.yaml")
     for sentence in (
-        "fewer than 10 records have the class 'new york' (9 records), 'Yes' (1 record), 'New  York' (1 record): to "
-        "list it because of these records tells of them, also after they are removed",
+        "fewer than 10 records have the class 'new york' (9 records), 'Yes' (1 record), 'New  York' (1 record): "
+        "listing it because of these records reveals these records, even after they are removed",
         "'No', 'no' differ only in case: one class or several?",
         "'Yes', 'yes' differ only in case: one class or several?",
         "'New  York', 'new york' differ only in blanks, case and the like: one class or several?",
@@ -96,7 +96,7 @@ def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks
         assert sentence in (tmp_path / "t.yaml").read_text()
     assert "'ten' (" not in declared.stderr
     assert re.search(
-        r"^classes: .*  # check: from the data; list the classes that there can be$",
+        r"^classes: .*  # check: from the data; list all possible classes$",
         (tmp_path / "t.yaml").read_text(),
         re.MULTILINE,
     )
@@ -113,7 +113,7 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     yaml_file, model = tmp_path / "table.yaml", tmp_path / "model"
     declared = unlearn("declare", tmp_path / "messy.csv", "--label", "churned", "--id", "customer id", "-o", yaml_file)
     assert (
-        f"{yaml_file}: 8 features, 8 columns left out; read it, replace what is marked under ranges and missing, "
+        f"{yaml_file}: 8 features, 8 columns left out; read it, replace the marked values under ranges and missing, "
         "and remove the marks; then `unlearn init MODEL_DIR" in declared.stdout
     )
     drafted = read_draft(yaml_file)
@@ -130,16 +130,16 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     for sentence in (
         f"note: churned: the label; rows by class: no: {1200 - positive:,}",
         "note: customer id: 600 identifiers in 1,200 rows: one person's rows, or a mistake?",
-        f"note: age: {table['age'].isna().sum()} rows have no number: the middle of the range stands there",
+        f"note: age: {table['age'].isna().sum()} rows have no number: the middle of the range replaces it",
         "note: row: left out: it has a different whole number in every row: identifiers, or row numbers?",
-        "note: signup: left out: dates or times; make a number of them that matters, such as a year or an age",
+        "note: signup: left out: dates or times; replace them by a number that matters, such as a year or an age",
         "note: constant: left out: it has the same value in every row",
         "note: empty: left out: it has no value at all",
         "different words are too many for categories; group them",
-        "note: amount: left out: 1,200 numbers in a form that is not read, such as a decimal comma",
+        "note: amount: left out: 1,200 numbers in a form that cannot be read, such as a decimal comma",
         "note: note: left out: it has a different value in every row: identifiers, or text?",
         "other values, first in row",
-        "note: plan: 3 different whole numbers only: if they are codes, declare categories instead",
+        "note: plan: only 3 different whole numbers: if they are codes, declare categories instead",
     ):
         assert sentence in declared.stderr
         assert sentence.rpartition(": left out: ")[2].removeprefix("note: ").split(": ", 1)[-1] in yaml_file.read_text()
@@ -210,8 +210,8 @@ def test_the_draft_is_printed_where_no_file_is_named(tmp_path: Path, unlearn: Un
         "path": str(tmp_path / "t.csv"), "label": "y", "classes": ["0", "1"], "features": ["a"],
         "ranges": {"a": [1, 2]}, "norm": "at-most-1",
     }  # fmt: skip
-    assert "# identifier: FILL_IN  # the ledger needs a column that says whose a row is" in printed
-    assert '"check: from the data" is not public' in printed
+    assert "# identifier: FILL_IN  # the ledger needs a column that identifies the person of each row" in printed
+    assert '"check: from the data" are not public' in printed
 
 
 def test_every_mark_that_is_left_is_found_and_nothing_else(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_column_that_says_whose_a_row_is_is_no_feature_unless_it_has_few_value
     rows = [f"{1000 + row - (row % 10 == 9)},{row % 3},{row},{row % 2}" for row in range(100)]
     (tmp_path / "t.csv").write_text("\n".join(["account id,room number,x,y", *rows]))
     made = draft(str(tmp_path / "t.csv"), "y")
-    assert made.left_out["account id"] == "it looks like what says whose a row is"
+    assert made.left_out["account id"] == "it seems to identify the person of a row"
     assert "room number" in made.features
 
 
@@ -242,8 +242,8 @@ def test_what_is_read_off_the_data_is_marked_and_what_is_sure_is_not(tmp_path: P
     marked_lines = [line for line in lines if "  # check: from the data" in line]
     assert marked_lines == [
         "ranges:  # check: from the data; write the lowest and the highest value that you know without the file, such "
-        "as 0 and 120 of an age",
-        "missing:  # check: from the data; write a number that you would take without the file",
+        "as 0 and 120 for an age",
+        "missing:  # check: from the data; write a number that you would choose without the file",
     ]
     assert '  newsletter: ["true", "false", null]' in lines
     assert "  active: [0, 1]  # true or false" in lines
@@ -297,7 +297,7 @@ def test_768_like_columns_are_one_run_with_one_range_and_one_mark(tmp_path: Path
     assert "  pixel_0 to pixel_767: [0, 1]\n" in text
     assert declared.stderr.splitlines()[2:] == [
         "marked: ranges: 768 columns (pixel_0, pixel_1, ... pixel_767): write the lowest and the highest value that "
-        "you know without the file, such as 0 and 120 of an age"
+        "you know without the file, such as 0 and 120 for an age"
     ]
     confirm(tmp_path / "t.yaml")
     table = resolve(read_draft(tmp_path / "t.yaml").model_copy(update={"path": str(tmp_path / "t.csv")}))
@@ -316,12 +316,12 @@ def test_notes_that_say_the_same_of_many_columns_are_one_note(tmp_path: Path, un
     table.to_csv(tmp_path / "t.csv", index=False)
     declared = unlearn("declare", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "t.yaml")
     text = (tmp_path / "t.yaml").read_text()
-    same = "83 columns (c0, c1, ... c82): 6 to 10 different whole numbers only: if they are codes, declare categories"
+    same = "83 columns (c0, c1, ... c82): only 6 to 10 different whole numbers: if they are codes, declare categories"
     assert f"note: {same}" in declared.stderr
     assert f"  # {same}" in text
-    assert "  - c40  # 1 row has no number: the middle of the range stands there\n" in text
+    assert "  - c40  # 1 row has no number: the middle of the range replaces it\n" in text
     assert re.search(r"note: 5 columns \(l0, l1, ... l4\): \d\d to \d\d rows have no number", declared.stderr)
-    assert "#   5 columns (d0, d1, ... d4): dates or times; make a number" in text
+    assert "#   5 columns (d0, d1, ... d4): dates or times; replace them by a number" in text
     assert len(declared.stderr.splitlines()) == 8
     assert len(text.splitlines()) < 40
 
@@ -368,7 +368,7 @@ def test_left_out_values_are_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["mail,y,a", *rows]) + "\n")
     for identifier in (None, "mail"):
         made = draft(str(tmp_path / "t.csv"), "y", identifier)
-        assert "person" not in made.text.replace("person that", "").replace("people", "")
+        assert "person" not in made.text.replace("person of", "").replace("people", "")
     assert any("80 values like an e-mail address" in sentence for _, sentence in made.notes)
 
 
@@ -376,17 +376,17 @@ def test_rare_categories_and_codes_are_pointed_out(tmp_path: Path) -> None:
     rows = [f"{'rare' if row == 5 else 'common'},{row % 4:03d},{row % 2}" for row in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["kind,code,y", *rows]) + "\n")
     made = draft(str(tmp_path / "t.csv"), "y")
-    rare = "fewer than 10 records have one of its values: to list it because of these records tells of these records"
+    rare = "fewer than 10 records have one of its values: listing it because of these records reveals these records"
     assert ("kind", rare) in made.notes
-    assert ("code", "40 numbers with zeros in front: taken for codes") in made.notes
+    assert ("code", "40 numbers with leading zeros: treated as codes") in made.notes
     assert yaml.safe_load(made.text)["categories"]["code"] == ["000", "001", "002", "003"]
 
 
 def test_rows_without_label_or_identifier_are_counted(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,a,y\n1,1,no\n,2,yes\n3,3,\n4,5,no\n")
     notes = draft(str(tmp_path / "t.csv"), "y", "id").notes
-    assert ("y", "1 row has no label: leave them out of the file, `init` refuses them") in notes
-    assert ("id", "1 row has no identifier: leave them out of the file, `init` refuses them") in notes
+    assert ("y", "1 row has no label: leave out such rows, because `init` refuses them") in notes
+    assert ("id", "1 row has no identifier: leave out such rows, because `init` refuses them") in notes
 
 
 def test_without_an_identifier_those_that_could_be_are_named(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_many_values_are_counted_up_to_a_bound(tmp_path: Path, monkeypatch: pyte
     rows = [f"P{row},{row * 0.5},w{row % 100},{row % 2}" for row in range(400)]
     (tmp_path / "t.csv").write_text("\n".join(["id,a,word,y", *rows]) + "\n")
     made = draft(str(tmp_path / "t.csv"), "y", "id")
-    assert ("id", "whose a row is: 400 people") in made.notes
+    assert ("id", "identifies the person of each row: 400 people") in made.notes
     assert made.left_out == {"word": "very many different words are too many for categories; group them"}
     assert made.features == ["a"]
 
@@ -482,9 +482,9 @@ def test_ranges_are_round(found: tuple[float, float], nice: tuple[float, float])
         ("a,y\n1,0\n2,1\n", ("--label", "why"), "has no column 'why'; it has 'a', 'y'"),
         ("a,y\n1,0\n2,1\n", ("--label", "y", "--id", "y"), "--label and --id are the same column 'y'; give"),
         ("a,y\n1,0\n2,1\n", ("--label", "y", "--id", "b"), r"t\.csv has no column 'b'"),
-        ("a,y\n1,0\n2,0\n", ("--label", "y"), "the label y has '0' only, expected two or more classes"),
+        ("a,y\n1,0\n2,0\n", ("--label", "y"), "the label y has only '0', expected two or more classes"),
         ("a,y\nx,0\nx,1\n", ("--label", "y"), "no column that could be a feature .'a': it has the same value"),
-        ("y\n0\n1\n", ("--label", "y"), "has no column that could be a feature .there is no other one"),
+        ("y\n0\n1\n", ("--label", "y"), "has no column that could be a feature .there is no other column"),
         ("a,y\n", ("--label", "y"), r"t\.csv holds no records"),
         ("", ("--label", "y"), "is empty, expected a header"),
         ("a;y\n1,5;0\n2,5;1\n", ("--label", "y"), "seems to separate its columns by semicolons, expected commas; "),
@@ -511,5 +511,5 @@ def test_what_cannot_be_declared_is_one_sentence(
 
 def test_a_label_that_is_a_number_to_predict_is_no_class(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{row % 3},{row}\n" for row in range(200)))
-    with pytest.raises(DataError, match=r"the label y has more than 128 different values; .*: use --regression"):
+    with pytest.raises(DataError, match=r"the label y has more than 128 different values; .*, use --regression"):
         draft(str(tmp_path / "t.csv"), "y")

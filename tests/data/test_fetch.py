@@ -249,7 +249,7 @@ def test_a_damaged_lossy_copy_is_an_error_at_once(tmp_path: Path) -> None:
 
 def test_without_the_original_the_lossy_copy_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"archive\.tar\.gz was found nowhere.*small/copy\.zip will do, too, but is lossy"
+        DataError, match=r"archive\.tar\.gz was found nowhere.*small/copy\.zip works, too, but is lossy"
     ):
         fetch_file(archive(), tmp_path)
     assert in_place(archive(), tmp_path) == archive()
@@ -274,7 +274,9 @@ def test_every_data_set_has_its_own_name_and_either_raw_files_or_a_package_with_
 
 def test_digits_need_no_file_and_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
     assert fetch(DIGITS, tmp_path) == []
-    with pytest.raises(ParameterError, match="'digit'; known are digits, mnist-3-vs-8, mnist-10, adult, adult-14"):
+    with pytest.raises(
+        ParameterError, match="'digit'; known data sets are digits, mnist-3-vs-8, mnist-10, adult, adult-14"
+    ):
         find("digit")
 
 

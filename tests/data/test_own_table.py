@@ -385,7 +385,7 @@ NUMBER_REMEDY = "declare a constant for it in missing, or leave out the row, or 
          "row 3: colour is missing; declare null among the categories of colour, or leave out the row"),
         ([row | {"weight": "heavy"} for row in ROWS],
          "row 1: weight is 'heavy', expected a number; declare categories for weight, or leave it out"),
-        ([row | {"y": "no"} for row in ROWS], "the label y has 'no' only, expected two or more classes"),
+        ([row | {"y": "no"} for row in ROWS], "the label y has only 'no', expected two or more classes"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_used_is_named_with_its_row_and_column(
@@ -447,8 +447,8 @@ def test_as_many_classes_as_labels_have_room_for(tmp_path: Path) -> None:
         (b"id,age,colour,weight,y\n", "holds no records"),
         (
             b"id,age,colour,weight,y\n1,2,red\n",
-            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing, or too many, or "
-            "is it no row?",
+            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing or superfluous, "
+            "or is the line not a row?",
         ),
         (
             b"id,age,colour,weight,y\n1,2,\xff,3,no\n",
@@ -559,32 +559,32 @@ def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> No
         ({"features": ["b to q"]}, "features has the run 'b to q', but the file has no column 'q'"),
         (
             {"ranges": {"a to c": [0, 1], "b to d": [0, 2]}, "features": ["a to b", "c", "d"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to c' and [0.0, 2.0] by 'b to d'; name it once: end a run before it",
+            "ranges gives 'b' [0.0, 1.0] by 'a to c' and [0.0, 2.0] by 'b to d'; name the column once: end a run bef",
         ),
         (
             {"ranges": {"a to b": [0, 1], "b": [0, 2]}, "features": ["a", "b"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to b' and [0.0, 2.0] by 'b'; name it once",
+            "ranges gives 'b' [0.0, 1.0] by 'a to b' and [0.0, 2.0] by 'b'; name the column once",
         ),
         (
             {"ranges": {"a to d": [0, 9]}, "categories": {"job": ["x", "y"]}},
-            "ranges has the run 'a to d', which covers 'job', but that has categories and is no column of numbers; end "
+            "ranges has the run 'a to d', which covers 'job', but this column has categories, not numbers; end "
             "the run before it, and begin another after it",
         ),
         (
             {"missing": {"a to d": 1}, "categories": {"job": ["x", "y"]}},
-            "missing has the run 'a to d', which covers 'job', but that has categories",
+            "missing has the run 'a to d', which covers 'job', but this column has categories",
         ),
         ({"ranges": {"a to d": [0, 9]}}, "row 1: job is 'x', expected a number; declare categories for job"),
         (
             {"ranges": {"d to a": [0, 1]}},
-            "ranges has the run 'd to a', but 'a' stands before 'd' in the file; write 'a",
+            "ranges has the run 'd to a', but 'a' comes before 'd' in the file; write 'a",
         ),
         (
             {"ranges": {"a to y": [0, 1]}},
-            "ranges has the run 'a to y', but 'y' is no feature; a run begins and ends at",
+            "ranges has the run 'a to y', but 'y' is not a feature; a run begins and ends at",
         ),
         ({"features": ["a to b", "b"]}, "features lists 'b' twice"),
-        ({"features": ["a to b"], "ranges": {"c": [0, 1]}}, "ranges speaks of 'c', which is not among the features"),
+        ({"features": ["a to b"], "ranges": {"c": [0, 1]}}, "ranges names 'c', which is not among the features"),
         ({"ranges": {"a to b": [2, 1]}}, "ranges.a to b is [2, 1], but must be two numbers, the lowest value first"),
         ({"features": ["a", "b"], "ranges": {"a to b": [0, 1]}, "missing": {"b": 3}}, "must lie in the range of 'b'"),
     ],
@@ -665,21 +665,21 @@ def test_records_that_cannot_be_predicted_are_named(tmp_path: Path, rows: Any, l
 @pytest.mark.parametrize(
     ("declared", "sentence"),
     [
-        ({"features": ["age", "y"]}, ".features contains 'y', which is the label and so no feature"),
-        ({"features": ["age", "id"]}, ".features contains 'id', which is the identifier and so no feature"),
-        ({"ranges": {"id": [0, 1]}}, ".ranges contains 'id', which is the identifier and so no feature"),
+        ({"features": ["age", "y"]}, ".features contains 'y', which is the label, not a feature"),
+        ({"features": ["age", "id"]}, ".features contains 'id', which is the identifier, not a feature"),
+        ({"ranges": {"id": [0, 1]}}, ".ranges contains 'id', which is the identifier, not a feature"),
         ({"identifier": "y"}, ": label and identifier are the same column 'y'; give each its own"),
         ({"features": []}, ".features is empty, but must list at least one column, or be null"),
         ({"features": ["age", "colour", "age"]}, ".features lists 'age' twice"),
-        ({"features": ["age"]}, ".categories speaks of 'colour', which is not among the features"),
-        ({"ranges": {"colour": [0, 1]}}, ": 'colour' has categories and a range; a column has one or the other"),
+        ({"features": ["age"]}, ".categories names 'colour', which is not among the features"),
+        ({"ranges": {"colour": [0, 1]}}, ": 'colour' has categories and a range; leave one of them out"),
         ({"ranges": {"age": [9, 9]}}, ".ranges.age is [9, 9], but must be two numbers, the lowest value first"),
         ({"ranges": {"age": [0, float("inf")]}}, ".ranges.age is [0, inf], but must be two numbers"),
         ({"categories": {"colour": ["red", " red"]}}, ".categories.colour lists 'red' twice"),
         ({"missing": {"age": 10}}, ".missing.age is 10, but must lie in the range of 'age', [20, 100]"),
         ({"missing": {"weight": float("nan")}}, ".missing.weight is nan, but must be a finite number"),
         ({"missing": {"colour": 1}}, ".missing.colour is 1, but 'colour' has categories: declare null among them"),
-        ({"missing": {"id": 1}}, ".missing contains 'id', which is the identifier and so no feature"),
+        ({"missing": {"id": 1}}, ".missing contains 'id', which is the identifier, not a feature"),
         ({"classes": [1, 1.0]}, ".classes lists 1 twice"),
         ({"classes": ["no"]}, ".classes lists 1 values, but must list between 2 and 128"),
         ({"classes": [*range(129)]}, ".classes lists 129 values, but must list between 2 and 128"),

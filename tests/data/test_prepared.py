@@ -186,7 +186,7 @@ def test_every_damaged_file_is_refused(small: PreparedData, tmp_path: Path, in_m
 def test_another_safetensors_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     path.write_bytes(safetensors.numpy.save({"weights": np.zeros(3)}))
-    with pytest.raises(DataError, match="is no prepared data set"):
+    with pytest.raises(DataError, match="is not a prepared data set"):
         PreparedData.load(path)
 
 

@@ -116,8 +116,8 @@ def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
 
     assert quality(3).fact == (
         "the model finds few records of the rare class 'yes', 10 of 100: recall 0.300, balanced accuracy 0.650 against "
-        "0.500, accuracy 0.930 against 0.900 for always saying the most frequent class; its scores rank the records "
-        "(AUC 0.650), so choose another threshold than one half"
+        "0.500, accuracy 0.930 against 0.900 for always predicting the most frequent class; its scores rank the "
+        "records (AUC 0.650), so choose another threshold than one half"
     )
     assert quality(6).fact is None
     assert quality(6).finds_all_classes

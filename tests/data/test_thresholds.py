@@ -103,6 +103,6 @@ def test_a_criterion_that_is_none_is_one_sentence(text: str, sentence: str) -> N
 @pytest.mark.parametrize("criterion", ["balanced", "f1", "recall=0.5", "precision=0.5"])
 def test_records_of_one_class_say_nothing(criterion: str, member: bool) -> None:
     with pytest.raises(
-        DataError, match="all records are of one class, and a threshold can be chosen on records of both"
+        DataError, match="all records are of one class, but a threshold can be chosen only on records of both"
     ):
         Criterion.read(criterion).choose(np.array([0.2, 0.4]), np.array([member, member]))

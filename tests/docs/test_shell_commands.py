@@ -267,7 +267,7 @@ def test_the_page_of_identifiers(tmp_path: Path) -> None:
     )
     run(apart.splitlines()[0].partition(" --key-file")[0].replace("/churn ", "/other "), tmp_path)
     printed = run(apart, tmp_path)
-    assert printed.count("the key of pseudonyms lies in") == 2
+    assert printed.count("the key of pseudonyms is in") == 2
     (tmp_path / "secure" / "churn.key").rename(tmp_path / "vault" / "churn.key")
     assert "recorded: 1 request, 1 record; 1 pending" in run(elsewhere, tmp_path)
     assert "people already have pseudonyms; nothing to migrate" in run(migrated, tmp_path)

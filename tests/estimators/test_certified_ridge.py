@@ -74,7 +74,7 @@ def test_a_good_model_is_as_good_as_scikit_learns():
     assert quality.r2 == pytest.approx(model.score(rows, targets), rel=1e-12)
     assert quality.root_mean_squared_error < 0.6 * quality.mean_line
     assert "R^2 0.8" in model.privacy_report(rows, targets)
-    assert "no better than always saying the mean" in "".join(model.quality(-rows, targets).in_words())
+    assert "no better than always predicting the mean" in "".join(model.quality(-rows, targets).in_words())
 
 
 def test_a_removal_reads_no_data(monkeypatch):

@@ -74,7 +74,7 @@ class TestQuality:
         assert said.majority == pytest.approx(2 / 3)
         assert said.log_loss == pytest.approx(-np.log([0.7, 0.7, 0.1]).mean())
         assert "no AUC (no record of class 'c')" in said.in_words()[0]
-        assert "no more often than always saying the most frequent class" in said.in_words()[1]
+        assert "no more often than always predicting the most frequent class" in said.in_words()[1]
         by_class = (ClassQuality(3, None, None, 0, 0), ClassQuality(7, 1.0, 1.0, 1, 1))
         assert quality_of([[0.4, 0.6]], [7], [3, 7]) == Quality(1, 1, None, -np.log(0.6), 1, 1, said_of(3), 1, by_class)
 

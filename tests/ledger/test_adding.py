@@ -381,8 +381,8 @@ def test_several_rows_of_one_person_are_pointed_out_where_everybody_had_one(
     make_refit(tmp_path / "model", tmp_path / "single.csv")
     warned = unlearn("add", tmp_path / "model", "--data", new, "--no-quality").stderr
     assert (
-        "warning: several of the new rows have the identifier 'p301', and count as one person's; so far everybody had "
-        "one row" in warned
+        "warning: several new rows have the identifier 'p301', and count as rows of one person; until now, each person "
+        "had one row" in warned
     )
 
 
@@ -391,7 +391,7 @@ def test_pending_requests_are_answered_with_the_same_version(
 ) -> None:
     requests.request(model, ["p3", "p4"])
     printed = unlearn("add", model, "--data", new, "--no-quality").stdout
-    assert "2 pending requests are answered with it" in printed
+    assert "2 pending requests are answered, too" in printed
     assert "added 30 records of 20 people and removed 3 records of 2 people by reading the data again" in printed
     verified = verify(model)
     assert (verified.state.pending, verified.state.current.version) == (0, 2)
@@ -421,7 +421,7 @@ def test_pending_requests_are_answered_with_the_same_version(
 )
 def test_a_file_with_another_schema_is_refused(model: Path, new: Path, change: Any, sentence: str) -> None:
     change(pd.read_csv(new)).to_csv(new, index=False)
-    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave out these rows, .*)?; {UNCHANGED}$")
+    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave them out, .*)?; {UNCHANGED}$")
 
 
 def test_a_file_that_is_empty_or_missing_is_refused(model: Path, tmp_path: Path) -> None:

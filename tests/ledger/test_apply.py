@@ -218,7 +218,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
         ({"split": {"test": 0.2}}, {}, "split must be left out: a model directory holds training records only"),
         ({"label": "sick"}, {}, "people.csv has no column 'sick'"),
         ({"path": "nowhere.csv"}, {}, "cannot read nowhere.csv: No such file or directory"),
-        ({"features": ["height", "ill"]}, {}, "which is the label and so no feature"),
+        ({"features": ["height", "ill"]}, {}, "which is the label, not a feature"),
         ({}, {"C": 0}, "C must be a finite number above 0, got 0"),
         ({}, {"epsilon": -1}, "epsilon must be"),
         ({}, {"mechanism": "langevin", "sigma": 1, "steps": 1}, "give sigma or steps, not both"),

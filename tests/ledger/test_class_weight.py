@@ -238,13 +238,13 @@ def test_flags_json_and_a_declaration_say_the_same(data: Path, tmp_path: Path, u
     plans = []
     for number, way in enumerate(ways):
         said = unlearn("init", tmp_path / f"model{number}", *way).stdout
-        assert "weights of classes: 'no' 1, 'yes' 20 (fixed numbers, with which the comparator learns, too)" in said
+        assert "weights of classes: 'no' 1, 'yes' 20 (fixed numbers; the comparator uses the same weights)" in said
         plans.append(planned(tmp_path / f"model{number}"))
     assert plans == [plans[0]] * 5
     assert plans[0].class_weights == (0.05, 1.0)
     status = unlearn("status", tmp_path / "model0")
     assert (
-        "weights of classes: 'no' 1, 'yes' 20 (fixed at `init`; the comparator learns with the same)" in status.stdout
+        "weights of classes: 'no' 1, 'yes' 20 (fixed at `init`; the comparator uses the same weights)" in status.stdout
     )
     assert json.loads(unlearn("status", tmp_path / "model0", "--json").stdout)["class_weight"] == WEIGHTS
 
@@ -275,7 +275,7 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
         ("no=1,maybe=3", r"class.weight names 'maybe', which is none of the classes 'no', 'yes'"),
         (
             "yes=3",
-            r"class.weight names no weight for 'no'; name all of the classes 'no', 'yes', with 1 for a usual one",
+            r"class.weight names no weight for 'no'; give each of the classes 'no', 'yes' a weight, 1 for a usual",
         ),
         ("no=0,yes=1", "the class 'no' the weight 0.0, but a weight must be a number above 0, from 1e-06 to 1e.06"),
         ("no=-1,yes=1", "the class 'no' the weight -1.0, but a weight must be a number above 0"),
@@ -283,7 +283,7 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
         ("no=1,yes=inf", "the class 'yes' the weight inf, but a weight must be a number above 0"),
         ('{"no": "1", "yes": 2}', "the class 'no' the weight '1', but a weight must be a number above 0"),
         ('{"no": true, "yes": 2}', "the class 'no' the weight True, but a weight must be a number above 0"),
-        ('{"no": 1, "yes": 2', "which is no JSON; it must be like no=1,yes=10"),
+        ('{"no": 1, "yes": 2', "which is not JSON; it must be like no=1,yes=10"),
         ("no=1,yes", "--class-weight has 'yes', but must be like no=1,yes=10"),
         ("no=1,yes=many", "--class-weight has 'many', but must be like no=1,yes=10"),
         ("no=1,no=2", "--class-weight is given twice for 'no'; give it once"),
@@ -340,5 +340,5 @@ def test_weights_are_said_once(data: Path, tmp_path: Path, unlearn: Unlearn) -> 
 
 def test_a_bare_yes_in_a_declaration_is_explained(data: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     (tmp_path / "t.yaml").write_text("path: t.csv\nlabel: ill\nidentifier: person\nclass_weight: {no: 1, yes: 2}\n")
-    with pytest.raises(ParameterError, match=r"names 'false', which is none of the classes 'no', 'yes'; YAML takes a"):
+    with pytest.raises(ParameterError, match=r"names 'false', which is none of the classes 'no', 'yes'; YAML reads a"):
         unlearn("init", tmp_path / "model", "--table", tmp_path / "t.yaml", "--epsilon", 1)

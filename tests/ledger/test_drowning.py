@@ -34,7 +34,7 @@ def test_init_names_the_column_that_drowns_the_others_and_the_flags_to_add(custo
     made = unlearn("init", drowned, *flags(customers))
     line = (
         "warning: income carries 99.9 % of a row's squared norm, so the other 2 columns hardly count; declare its "
-        "range, and those of the other columns of numbers: --range income=LOW:HIGH --range tenure=LOW:HIGH, two "
+        "range and the ranges of the other columns of numbers: --range income=LOW:HIGH --range tenure=LOW:HIGH, two "
         "numbers known beforehand for each\n"
     )
     assert line in made.stderr

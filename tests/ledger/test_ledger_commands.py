@@ -62,7 +62,7 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
 def test_a_command_on_a_certificate_names_the_one_that_reads_it(model: Path, unlearn: Unlearn) -> None:
     file = model / "certificate-1.json"
     for command in (("show", file), ("show", file, "--id", "p1"), ("status", file)):
-        with pytest.raises(ParameterError, match=rf"is a file, and no model .* `unlearn verify {file}` checks a cert"):
+        with pytest.raises(ParameterError, match=rf"is a file, not a model .* `unlearn verify {file}` checks a cert"):
             unlearn(*command)
 
 
@@ -84,7 +84,7 @@ def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: 
     result = unlearn("verify", model)
     assert result.exit_code == 0
     for path in strangers:
-        assert f"note: {path} is no part of the model; what it holds was not checked\n" in result.stdout
+        assert f"note: {path} is no part of the model; its content was not checked\n" in result.stdout
 
 
 @pytest.mark.parametrize("mechanism", ["newton-removal", "certified-ensemble"])
@@ -168,7 +168,7 @@ def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_colum
     [
         ((), "--data and --label and --id must be given, or --table with a file that declares the table"),
         (("--table", "nowhere.yaml"), "cannot read nowhere.yaml: No such file or directory"),
-        (("--table", "{data}"), "people.csv is no declaration of a table: it must be a mapping with at least path"),
+        (("--table", "{data}"), "people.csv does not declare a table: it must be a mapping with at least path"),
         (("--table", "{data}", "--label", "y"), "--table declares everything: leave out the flags for label"),
         (("--table", "{data}", "--norm", "at-most-1"), "--table declares everything: leave out the flags for norm"),
         (("--category", "town"), "--category is 'town', but must be like colour=red,green,null"),

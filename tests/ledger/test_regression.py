@@ -211,7 +211,7 @@ def test_records_are_added_and_the_model_is_that_of_all_of_them(
     new.loc[0, "income"] = 1_000_000
     new.to_csv(tmp_path / "new.csv", index=False)
     said = unlearn("add", model, "--data", tmp_path / "new.csv")
-    assert "outside the range of the label: 1 record, which count as its nearer end" in said.stdout
+    assert "label outside its range: 1 record (the nearer end of the range is used)" in said.stdout
     assert np.fromfile(ModelDirectory(model).targets, np.float64)[450:452].tolist()[0] == 1
     # One who was there from the start, one who was added, and one whose removal reads.
     for people, reading in ((["p0"], "none"), (["p300"], "none"), (["p301", "p1"], "scheduled")):
@@ -236,7 +236,7 @@ def test_targets_beyond_the_range_count_as_its_ends_and_init_says_so(tmp_path: P
     income[:3] = [1e9, 70_000, -5]
     data = csv(tmp_path, income=income)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION)
-    assert "in 3 records income lies outside its range (1 below, 2 above), and counts as the nearer end" in said.stderr
+    assert "in 3 records, income is outside its range (1 below, 2 above), and counts as the nearer end" in said.stderr
     assert np.fromfile(ModelDirectory(tmp_path / "model").targets, np.float64)[:3].tolist() == [1, 1, -1]
 
 
@@ -296,7 +296,7 @@ def test_many_records_are_planned_with_the_usual_noise_and_a_smaller_c(n: int, C
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (FLAGS, "if they are numbers to predict, and no classes: `unlearn init --regression --range income=LOW:HIGH`"),
+        (FLAGS, "if they are numbers to predict, not classes: `unlearn init --regression --range income=LOW:HIGH`"),
         ((*FLAGS, "--regression"), "--regression needs --range income=LOW:HIGH, two numbers known beforehand"),
         ((*FLAGS, "--range", "income=0:1"), "a number to predict needs --regression, or target_range in a file"),
         ((*REGRESSION, "--class", "1"), "--class declares classes of income; leave one out"),
@@ -366,7 +366,7 @@ def test_few_rows_of_numbers_that_are_taken_for_classes_are_told_of_regression(
     tmp_path: Path, unlearn: Unlearn
 ) -> None:
     pd.read_csv(csv(tmp_path)).head(60).to_csv(tmp_path / "few.csv", index=False)
-    with pytest.raises(DataError, match=r"60 different numbers, most of them .*init --regression") as refused:
+    with pytest.raises(DataError, match=r"60 different numbers, and most of them .*init --regression") as refused:
         unlearn("init", tmp_path / "model", "--data", tmp_path / "few.csv", *FLAGS)
     assert len(str(refused.value)) < 400
 
@@ -377,7 +377,7 @@ def test_a_feature_that_copies_the_target_is_refused_unless_it_was_chosen(
 ) -> None:
     income = write_table(tmp_path / "people.csv", numbers=True)["income"]
     data = csv(tmp_path, pay=times * income + plus)
-    with pytest.raises(DataError, match="column 'pay' is a copy of the label: the one is the other times a number"):
+    with pytest.raises(DataError, match="column 'pay' is a copy of the label: it is a linear function of the label"):
         unlearn("init", tmp_path / "model", "--data", data, *REGRESSION)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION, "--feature", "pay", "--feature", "age")
     assert said.exit_code == 0
@@ -415,7 +415,7 @@ def test_a_draft_of_regression_marks_the_range_and_is_taken_without_marks(tmp_pa
 @pytest.mark.parametrize(
     ("income", "flags", "message"),
     [
-        (range(450), ["--label", "income"], "more than 128 different values; .*numbers to predict: use --regression"),
+        (range(450), ["--label", "income"], "more than 128 different values; .*numbers to predict, use --regression"),
         (range(450), ["--regression"], "It could be .*'income'"),
         (["much", *range(449)], ["--label", "income", "--regression"], "1 value that cannot be predicted .*row 1"),
         (3, ["--label", "income", "--regression"], "the label income is 3 in every row"),
@@ -515,8 +515,8 @@ def test_evaluating_records_without_a_target_names_the_row(model: Path, tmp_path
 def test_a_model_that_is_no_better_than_the_mean_is_warned_of(tmp_path: Path, unlearn: Unlearn) -> None:
     data = csv(tmp_path)
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION, "--mechanism", "langevin", "--C", 1)
-    assert "so much noise may hide what is learned: income that is spread evenly" in said.stderr
-    assert "the model is no better than always saying the mean of these targets" in said.stderr
+    assert "so much noise may hide what the model learned: even if the values of income were spread" in said.stderr
+    assert "the model is no better than always predicting the mean of these targets" in said.stderr
 
 
 def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None:

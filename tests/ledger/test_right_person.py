@@ -89,7 +89,7 @@ def test_a_compressed_table_may_have_a_name_in_capitals(tmp_path: Path, unlearn:
     [
         (pd.Series([float(2**53 + n) for n in range(60)]), "stored as floating-point numbers (double)"),
         (pd.Series(np.arange(60, dtype=np.float32)), "stored as floating-point numbers (float)"),
-        (pd.Series([1.0, None] + [2.0] * 58), 'where one is missing, pandas needs the type "Int64"'),
+        (pd.Series([1.0, None] + [2.0] * 58), 'if identifiers are missing, pandas needs the type "Int64"'),
     ],
 )
 def test_identifiers_that_were_rounded_are_refused(
@@ -133,7 +133,7 @@ def test_numbers_that_a_spreadsheet_has_cut_to_15_digits_are_refused(
     frame = pd.DataFrame({"customer": numbers, "age": range(60), "left": ["no", "yes"] * 30})
     frame.astype({"customer": str} if stored == "text" else {}).to_parquet(tmp_path / "t.parquet")
     said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.parquet", *FLAGS)
-    assert "all long ones end in zeros after 15 digits" in said
+    assert "all long identifiers end in zeros after 15 digits" in said
     frame.loc[0, "customer"] += 7
     frame.to_parquet(tmp_path / "u.parquet")
     assert unlearn("init", tmp_path / "model", "--data", tmp_path / "u.parquet", *FLAGS).exit_code == 0
@@ -287,7 +287,7 @@ def test_a_column_that_numbers_the_rows_is_no_feature_unless_it_is_named(
     data = table(tmp_path / "t.csv", rows, "place,customer,age,left")
     flags = ("--label", "left", "--id", "customer", "--epsilon", "1", "--no-quality")
     said = refused(unlearn, "init", tmp_path / "model", "--data", data, *flags)
-    assert "column 'place' numbers the rows: its whole numbers rise from row to row" in said
+    assert "column 'place' numbers the rows: its whole numbers increase from row to row" in said
     assert not (tmp_path / "model").exists()
     assert unlearn("init", tmp_path / "m2", "--data", data, *flags, "--feature", "place").exit_code == 0
 
@@ -359,7 +359,7 @@ def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unl
     assert not (tmp_path / "m2").exists()
     draft = unlearn("declare", twice, *FLAGS[:4]).stderr
     but = "" if word == r"\N" else f" (but {word!r})"
-    missing = f"note: customer: 2 rows have no identifier{but}: leave them out of the file"
+    missing = f"note: customer: 2 rows have no identifier{but}: leave out such rows, because `init`"
     assert f"note: customer: {word!r} in 2 rows" in draft or missing in draft
 
 
@@ -369,9 +369,9 @@ def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unl
         ("Left ", [1, 2, 3], "'Left ': it is named like the label 'left'"),
         ("left.1", [1, 2, 3], "left.1: it is named like the label 'left'"),
         ("CUSTOMER", [1, 2, 3], "CUSTOMER: it is named like the identifier 'customer'"),
-        ("customer_id", [1, 2, 3], "customer_id: it seems to say whose a row is"),
-        ("accountID", [1, 2, 3], "accountID: it seems to say whose a row is"),
-        ("code", ["no", "yes"], "column 'code' is a copy of the label: each class has one value of it"),
+        ("customer_id", [1, 2, 3], "customer_id: it seems to identify people or rows"),
+        ("accountID", [1, 2, 3], "accountID: it seems to identify people or rows"),
+        ("code", ["no", "yes"], "column 'code' is a copy of the label: each class has a single value of this column"),
     ],
 )
 def test_a_column_that_copies_label_or_identifier_is_no_feature_unless_it_is_named(
@@ -448,4 +448,4 @@ def test_identifiers_of_parquet_may_be_stored_as_views(tmp_path: Path, unlearn: 
 def test_a_pipe_is_refused_as_data(tmp_path: Path, unlearn: Unlearn) -> None:
     os.mkfifo(tmp_path / "t.csv")
     said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.csv", *FLAGS)
-    assert "t.csv is a pipe, which can be read once only" in said
+    assert "t.csv is a pipe, which can be read only once" in said

@@ -187,7 +187,7 @@ def test_every_command_that_says_how_good_a_model_is_says_what_helps(tmp_path: P
     assert len(said) == 5
     # Once warned, nobody needs the same three warnings after every request.
     assert applied.stderr == ""
-    assert applied.stdout.count("model` warns of it, and says what helps") == 1
+    assert applied.stdout.count("model` warns of this quality, and says what helps") == 1
     for each in said:
         assert f"{THRESHOLD} than others: predict yes where its probability is above 0." in each
         assert f"{THRESHOLD} than others: a new `unlearn init` with --C 1 --class-weight no=1,yes=1" in each
@@ -248,7 +248,7 @@ def test_what_cannot_be_read_leaves_the_fact(model: Path) -> None:
     (model / "training" / "labels.int8").write_bytes(b"")
     fact, why = warnings_about(Quality(0.93, 0.5, 0.5, 0.3, 0.93, 100), model)
     assert fact.startswith("the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500")
-    assert "what helps cannot be said now" in why
+    assert "no advice can be computed now" in why
     assert "is damaged" in why
 
 

@@ -72,18 +72,18 @@ def test_one_message_names_every_column_with_its_flag_and_following_it_makes_a_m
     said = str(caught.value)
     first = said.splitlines()[0]
     assert f"`unlearn declare {table} --label left --id person -o table.yaml`" in first
-    assert "has 6 columns that what you declared does not cover" in first
+    assert "has 6 columns that your declaration does not cover" in first
     assert lines_of(caught.value) == {
-        "account_id": "it seems to say whose a row is, or which: leave it out",
+        "account_id": "it seems to identify people or rows: leave it out",
         "age": "missing in 3 rows, the first is row 6: --missing age=NUMBER --range age=LOW:HIGH",
         "plan": f"missing in row 4; words such as '{pd.read_csv(table)['plan'][0]}' in 399 rows, the first is row 1: "
         "--category plan=basic,plus,null",
         "country": f"words such as '{pd.read_csv(table)['country'][0]}' in 400 rows, the first is row 1: "
-        "--category country=AT,CH,DE,... (fewer than 10 rows have 'LI': in place of ..., write what else there can be, "
-        "as you know it without the file)",
+        "--category country=AT,CH,DE,... (fewer than 10 rows have 'LI': in place of ..., write the other possible "
+        "values that you know without the file)",
         "paperless": f"words such as '{pd.read_csv(table)['paperless'][0]}' in 400 rows, the first is row 1: "
         "--category paperless=f,t",
-        "since": "dates or times; make a number of them that matters, such as a year or an age: leave it out, or "
+        "since": "dates or times; replace them by a number that matters, such as a year or an age: leave it out, or "
         "change it in the file",
     }
     assert "to leave out 'account_id', 'since', name the other columns: --feature age --feature visits" in said
@@ -101,7 +101,7 @@ def test_advice_that_is_not_followed_for_one_column_is_repeated_for_it_alone(tmp
     flags = flags_of(caught.value)
     place = flags.index("country=AT,CH,DE,LI")
     for wrong, line in (
-        ("country=AT,CH,DE", "'LI' in row 18, not declared: --category country=... with all values that there can be"),
+        ("country=AT,CH,DE", "'LI' in row 18, not declared: --category country=... with all possible values"),
         ("country=AT", "'DE', 'CH', 'LI' in "),
     ):
         with pytest.raises(UndeclaredError) as again:
@@ -124,7 +124,7 @@ def test_a_declaration_in_a_file_is_corrected_by_its_keys(tmp_path: Path, unlear
     assert f"{table} has 3 columns that {declared} does not cover:" in str(caught.value)
     found = lines_of(caught.value)
     assert found["age"] == "missing in 3 rows, the first is row 6: a NUMBER for it below missing"
-    assert found["plan"].endswith("list all values that there can be below categories, with null for a missing one")
+    assert found["plan"].endswith("list all possible values below categories, with null for a missing value")
     assert "--" not in str(caught.value)
 
 
@@ -141,8 +141,8 @@ def test_labels_and_identifiers_that_cannot_be_used_are_named_with_the_features(
     assert lines_of(caught.value) == {
         "left": "missing in row 5; 'maybe' in row 3, none of its classes: leave out such rows",
         "person": "missing in row 7: leave out such rows",
-        "visits": "words such as 'many' in row 2: empty them in the file if they mean a missing number, or leave out "
-        "such rows",
+        "visits": "words such as 'many' in row 2: empty these values in the file if they mean a missing number, or "
+        "leave out such rows",
     }
 
 

@@ -303,7 +303,7 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
     result = unlearn("status", model)
     sentence = (
         "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500, accuracy 0.930 against 0.930 "
-        "for always saying the most frequent class"
+        "for always predicting the most frequent class"
     )
     assert result.stderr.startswith(f"warning: {sentence}\n")
     found = unlearn("status", model, "--json")
@@ -317,12 +317,12 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
         (0.93, 0.5, 2, "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500"),
         (0.931, 0.51, 2, "the model hardly tells the classes apart: balanced accuracy 0.510 against 0.500"),
         (0.93, 0.34, 3, "the model hardly tells the classes apart: balanced accuracy 0.340 against 0.333"),
-        (0.90, 0.7, 2, "the model is right no more often than always saying the most frequent class, and yet it tells"),
+        (0.90, 0.7, 2, "the model is right no more often than always predicting the most frequent class, but it tells"),
         (
             0.93,
             0.51,
             3,
-            "the model is right no more often than always saying the most frequent class, and yet it tells",
+            "the model is right no more often than always predicting the most frequent class, but it tells",
         ),
         (0.94, 0.6, 2, None),
     ],
@@ -348,7 +348,7 @@ def test_while_an_apply_is_unfinished_nothing_is_computed(
             apply(model)
     with pytest.raises(BusyError, match="has begun and not finished"):
         quality_left(model)
-    assert f"quality: not computed, for an `apply` on {model} has begun" in unlearn("status", model).stdout
+    assert f"quality: not computed: an `apply` on {model} has begun" in unlearn("status", model).stdout
     found = json.loads(unlearn("status", model, "--json").stdout)
     assert (found["quality"], found["interrupted"], found["busy"]) == (None, True, False)
     assert "has begun and not finished" in found["quality_missing"]
@@ -377,7 +377,7 @@ def test_a_damaged_training_copy_does_not_keep_status_from_speaking(model: Path,
     assert "is damaged: it" in printed
     assert "head: " in printed
     path.unlink()
-    assert f"not computed, for cannot read {path}" in unlearn("status", model).stdout
+    assert f"not computed: cannot read {path}" in unlearn("status", model).stdout
 
 
 # One JSON object.
@@ -491,7 +491,7 @@ def test_a_chosen_threshold_is_printed_with_what_it_is_worth(
     probability = chosen["threshold"]["probability"]
     assert f"predictions: {positive!r} where its probability is at least {probability!r}\n" in text
     assert f"`unlearn evaluate {model} FILE --threshold {probability!r} --positive {positive}`" in text
-    assert "Choose it anew after every `unlearn apply`: it tells something of version 1" in text
+    assert "Choose a new threshold after every `unlearn apply`: this threshold depends on version 1" in text
 
 
 def test_no_threshold_is_chosen_on_people_whom_the_ledger_knows(
@@ -508,8 +508,8 @@ def test_no_threshold_is_chosen_on_people_whom_the_ledger_knows(
             unlearn("evaluate", model, tmp_path / "mixed.csv", "--choose-threshold", "balanced")
     original.table.drop(columns="person").to_csv(tmp_path / "nobodys.csv", index=False)
     said = unlearn("evaluate", model, tmp_path / "nobodys.csv", "--choose-threshold", "balanced")
-    assert "nobodys.csv has no column 'person', so nobody has checked that it holds none of the training" in said.stderr
-    assert "nobody has checked" not in unlearn("evaluate", model, tmp_path / "nobodys.csv", "--threshold", "0.3").stderr
+    assert "nobodys.csv has no column 'person', so it may hold training records: a threshold that is" in said.stderr
+    assert "may hold" not in unlearn("evaluate", model, tmp_path / "nobodys.csv", "--threshold", "0.3").stderr
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_no_threshold_is_chosen_on_people_whom_the_ledger_knows(
             for text in ("0", "1", "nan", "12", "0,5")
         ),
         (["--threshold", "0.3", "--positive", "ja"], "positive is 'ja', which is none of the classes 'no', 'yes'"),
-        (["--positive", "yes"], "--positive is 'yes', but means nothing without a threshold"),
+        (["--positive", "yes"], "--positive is 'yes', but has no effect without a threshold"),
     ],
 )
 def test_a_wrong_threshold_is_one_sentence(
@@ -540,7 +540,7 @@ def test_what_cannot_be_chosen_is_one_sentence(fresh: Path, model: Path, unlearn
         unlearn("evaluate", model, fresh, "--choose-threshold", "best")
     pd.read_csv(fresh).assign(ill="no").to_csv(fresh, index=False)
     with pytest.raises(
-        DataError, match="all records are of one class, and a threshold can be chosen on records of both"
+        DataError, match="all records are of one class, but a threshold can be chosen only on records of both"
     ):
         unlearn("evaluate", model, fresh, "--choose-threshold", "balanced")
 

@@ -618,11 +618,11 @@ def test_numbers_may_be_whole_where_any_number_may_be(content: dict[str, Any]) -
         (lambda path: path.write_text("preset: [smoke"), "is not valid YAML: "),
         (
             lambda path: path.write_text((ROOT / "params.yaml").read_text() + "\nown_data: {}\n"),
-            r"is not valid YAML: the key 'own_data' stands in lines \d+ and \d+$",
+            r"is not valid YAML: the key 'own_data' occurs in lines \d+ and \d+$",
         ),
         (
             lambda path: path.write_text("preset: smoke\npresets:\n  smoke: {trials: 1, seed: 2, trials: 3}\n"),
-            "is not valid YAML: the key 'trials' stands in lines 3 and 3$",
+            "is not valid YAML: the key 'trials' occurs in lines 3 and 3$",
         ),
         (lambda path: path.write_text(""), "the content is None, but must be a mapping of keys to values"),
         (lambda path: path.write_text("- 1"), r"the content is \[1\], but must be a mapping of keys to values"),

@@ -233,8 +233,9 @@ def unconfirmed():
     from certified_unlearning.data.tables.draft import MARK, marked
 
     return [
-        f'warning: {configfile} has {counted(len(left), "mark")} "{MARK}": no guarantee covers what is read off the '
-        "records; write what each mark asks for, from what you know without the file, and remove the mark then"
+        f'warning: {configfile} has {counted(len(left), "mark")} "{MARK}": no guarantee covers values that are '
+        "taken from the records; write what each mark asks for, using only what you know without the file, and then "
+        "remove the mark"
         for configfile in workflow.configfiles
         if (left := marked(Path(configfile).read_text(encoding="utf-8")))
     ]

@@ -1,4 +1,4 @@
-"""The commands of the program `unlearn`, one module each. A command imports the code that it runs when it is called."""
+"""The commands of the program `unlearn`, one module each. A command imports its code only when it is called."""
 
 import functools
 import sys
@@ -33,11 +33,11 @@ _MEANT = {
     ),
     **dict.fromkeys(
         ("backup", "recover", "restore"),
-        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory from a backup to the present",
+        "`unlearn replay MODEL_DIR --from LOG`, which brings a directory up to date after a restore from a backup",
     ),
     "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
 }
-"""Names that are no commands, each with the command that people then look for."""
+"""Words that people type in place of a command, each with the command that they need."""
 
 JOBS: Mapping[str, Mapping[str, str]] = {
     "Your model": {
@@ -81,7 +81,7 @@ _OF_THE_WORKFLOW = ("data", "pipeline")
 
 
 class _Commands(TyperGroup):
-    """The group of all commands. A name of `_MEANT` is answered with the command that people look for."""
+    """The group of all commands. For a word in `_MEANT`, an error names the right command."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of `JOBS`."""
@@ -158,10 +158,10 @@ def _print_version(wanted: bool) -> None:
 
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Remove people's records from trained models, with a certificate; reproduce the papers of the field.
 
-    Begin with `unlearn init`. `unlearn COMMAND --help` explains a command and has an example.
+    Begin with `unlearn init`. `unlearn COMMAND --help` explains a command and shows an example.
     """

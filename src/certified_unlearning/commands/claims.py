@@ -12,17 +12,22 @@ from certified_unlearning.errors import ChangedVerdictsError, ParameterError
 
 
 def show_claims(
-    preset: Annotated[str | None, typer.Option(help="Preset or collection; by default that of params.yaml.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Preset or collection; by default, the preset of params.yaml.")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a verdict differs from the baseline.")] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the baseline.")] = False,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Print only counts, the first three findings, and where the report lies.")
+        bool, typer.Option("--brief", help="Print only counts, the first three findings, and the path of the report.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, claims in the same order.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; claims keep their order.")] = False,
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/claims"),
 ) -> None:
-    """Print every claim with its verdict: contradicted, not run, then reproduced. The worst come first, ours last."""
+    """Print every claim with its verdict: contradicted claims first, then claims not run, then reproduced claims.
+
+    Contradicted claims are sorted by severity. Among claims with the same verdict, this project's claims come last.
+    """
     from rich.console import Console
 
     from certified_unlearning.reproduction.claims import verdicts as claims
@@ -30,7 +35,7 @@ def show_claims(
 
     chosen = [flag for flag, given in {"--check": check, "--accept": accept, "--brief": brief}.items() if given]
     if len(chosen) > 1:
-        raise ParameterError(f"say {' or '.join(chosen)}, not {'both' if len(chosen) == 2 else 'all'}")
+        raise ParameterError(f"give {' or '.join(chosen)}, not {'both' if len(chosen) == 2 else 'all'}")
     if as_json and (accept or brief):
         raise ParameterError(f"{chosen[0]} has no --json")
     name = active(preset)
@@ -67,5 +72,6 @@ def show_claims(
         print(*claims.counted_by_owner(verdicts), sep="\n")
     if changed:
         raise ChangedVerdictsError(
-            f"{len(changed)} verdicts differ from {baseline}; if that is right, say --accept and commit the file"
+            f"{len(changed)} verdicts differ from {baseline}; if the new ones are right, use --accept, and commit the "
+            "file"
         )

@@ -24,7 +24,7 @@ Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 def fetch(
     dataset: DataSetName,
     manifest: Annotated[
-        Path | None, typer.Option(help="File for a manifest of their digests (JSON); by default there is none.")
+        Path | None, typer.Option(help="File for a manifest of the files' digests (JSON); by default, none is written.")
     ] = None,
     raw: Raw = Path("data/raw"),
     other: OthersPapers = None,
@@ -48,14 +48,15 @@ def fetch(
 def prepare(
     dataset: DataSetName,
     output: Annotated[Path, typer.Option(help="File for the data set (safetensors).")],
-    summary: Annotated[Path, typer.Option(help="File for its summary (JSON).")],
+    summary: Annotated[Path, typer.Option(help="File for the data set's summary (JSON).")],
     seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
     features: Annotated[
-        str | None, typer.Option(help="Features of images, hog or resnet18; by default the usual ones of the data set.")
+        str | None, typer.Option(help="Features of images, hog or resnet18; by default, the data set's usual features.")
     ] = None,
     table: Annotated[
-        str | None, typer.Option(help="Declaration of your own data, as JSON; `own_data` of params.yaml holds it.")
+        str | None,
+        typer.Option(help="Declaration of your own data, as JSON, such as an entry of own_data in params.yaml."),
     ] = None,
     other: OthersPapers = None,
 ) -> None:
@@ -74,7 +75,7 @@ def prepare(
 
 
 def _data_set(name: str, others: list[str] | None) -> "DataSet":
-    """Return the data set of that name; the papers are asked only if this package has none."""
+    """Return the data set of this name; the papers are imported only if this package has no such data set."""
     from certified_unlearning.data import sets
 
     own = sets.built_in(name)

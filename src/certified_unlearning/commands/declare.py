@@ -26,7 +26,7 @@ def declare(
     regression: Annotated[bool, typer.Option("--regression", help="Predict numbers instead of classes.")] = False,
     identifier: Annotated[
         str | None,
-        typer.Option("--id", help="Column of identifiers, which says whose a record is; the ledger needs one."),
+        typer.Option("--id", help="Column that identifies each record's person; the ledger needs one."),
     ] = None,
     text: Annotated[
         list[str] | None,
@@ -37,10 +37,10 @@ def declare(
         typer.Option("--output", "-o", help="New YAML file for the draft; by default it is printed."),
     ] = None,
 ) -> None:
-    """Draft the declaration of a table for `init --table` or own_data, and list all that you must check in the table.
+    """Draft the declaration of a table for `init --table` or own_data, and list everything that you must check.
 
-    Ranges and constants in a draft are read off the data, so they are not public. They are marked, and so are lists of
-    values that few people have. Each mark says what to write there.
+    Ranges and constants in a draft are taken from the data, so they are not public. The draft marks them, and lists of
+    values that few people have. Each mark says what to write instead.
     """
     from certified_unlearning.data.tables.drafting import draft
     from certified_unlearning.data.tables.notes import which
@@ -73,4 +73,4 @@ def _next(made: "Draft") -> str:
         return "read it, then "
     *others, last = [key for key, _ in made.marks]
     keys = f"{', '.join(others)} and {last}" if others else last
-    return f"read it, replace what is marked under {keys}, and remove the marks; then "
+    return f"read it, replace the marked values under {keys}, and remove the marks; then "

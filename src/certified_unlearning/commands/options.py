@@ -19,7 +19,7 @@ def _no_file(path: Path) -> Path:
         from certified_unlearning.ledger.directory import shell_command
 
         raise ParameterError(
-            f"{path} is a file, and no model directory; `{shell_command('verify', path)}` checks a certificate or a "
+            f"{path} is a file, not a model directory; `{shell_command('verify', path)}` checks a certificate or a "
             "receipt"
         )
     return path
@@ -30,13 +30,13 @@ WithQuality = Annotated[
     bool,
     typer.Option(
         "--quality/--no-quality",
-        help="Print how good the model is on the remaining training records. Use --no-quality where logs are kept.",
+        help="Print the quality on the remaining training records. Use --no-quality if output is kept in logs.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OthersPapers = Annotated[
     list[str] | None,
-    typer.Option("--other", help="Paper of others, such as my_package.my_paper:PAPER; repeatable."),
+    typer.Option("--other", help="Paper of another package, such as my_package.my_paper:PAPER; repeatable."),
 ]
 
 ADVANCED = "Advanced options"
@@ -49,7 +49,7 @@ probability is added to delta."""
 
 
 def positive(option: typer.CallbackParam, value: float | None) -> float | None:
-    """Return the value of an option, as Typer's callback, which runs before the command.
+    """Return the value of an option; Typer calls this function before the command.
 
     Raises:
         ParameterError: The value is not a finite number above 0.

@@ -1,7 +1,7 @@
 """The commands `unlearn pipeline ...`: the jobs of the workflow, one command each.
 
 A job gets its experiment and its mechanism as ``module:name`` and imports only these. It does not import the list of
-papers, so a change to one paper reruns no job of another.
+papers, so a change to one paper does not rerun jobs of other papers.
 """
 
 import sys
@@ -27,19 +27,19 @@ Defaults = Annotated[
     list[str] | None,
     typer.Option(
         "--default",
-        help="Key of settings or sweep that nobody chose for this data set: it is fitted to its size; repeatable.",
+        help="Key of settings or sweep with a default value, which is fitted to the size of the data set; repeatable.",
     ),
 ]
 Shows = Annotated[
     list[str],
-    typer.Option("--shows", help="Preset and what it runs, as PRESET=EXPERIMENT,EXPERIMENT; repeatable."),
+    typer.Option("--shows", help="Preset and its experiments, as PRESET=EXPERIMENT,EXPERIMENT; repeatable."),
 ]
 
 Processes = Annotated[
     int,
     typer.Option(
         min=1,
-        help="Processes that share the job's rows. Without row_shards in its plan there is always one.",
+        help="Number of processes that share the job's rows; always 1 if the plan has no row_shards.",
     ),
 ]
 
@@ -137,7 +137,7 @@ def make(
     plan: Annotated[list[Path] | None, typer.Option(help="Plan to read; repeatable.")] = None,
     default: Defaults = None,
 ) -> None:
-    """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
+    """Make the rows of an experiment without mechanisms: bounds, attacks, tables."""
     from certified_unlearning.mechanisms.run import ExperimentPlan
     from certified_unlearning.reproduction import declared
     from certified_unlearning.reproduction.rows import concatenate, write_table
@@ -145,7 +145,7 @@ def make(
     found = declared.experiment(experiment)
     left_out = [path for path in plan or [] if ExperimentPlan.read(path).left_out is not None]
     if left_out:
-        print(f"{preset}: {found.name} is left out, for it reads {left_out[0]}, which says why it has no runs")
+        print(f"{preset}: {found.name} is left out: it reads {left_out[0]}, which says why there are no runs")
         write_table(output, concatenate([], found.rows), found.rows)
         return
     made = found.table(_inputs(found, preset, settings, sweep, summary, plan or [], default))
@@ -154,9 +154,9 @@ def make(
 
 @app.command("certify")
 def certify(
-    plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory for the certificates, one file a run.")]
+    plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory for the certificates, one file for each run.")]
 ) -> None:
-    """Write and verify the certificates of all runs of a plan that unlearn."""
+    """Write and verify the certificates of all unlearning runs of a plan."""
     from certified_unlearning import certificate
     from certified_unlearning.accounting.accountants import ACCOUNTANTS
     from certified_unlearning.errors import DataError, StorageError
@@ -177,7 +177,7 @@ def certify(
         certificate.verify(certified)
         path = output / certificate_file(run)
         if path in written:
-            raise DataError(f"{plan} has several runs called {run.point!r}: each needs a certificate of its own name")
+            raise DataError(f"{plan} has several runs called {run.point!r}, but certificates need different names")
         certificate.write(certified, path)
         written.add(path)
 
@@ -204,7 +204,7 @@ def draw(
     ] = None,
     page: Annotated[Path | None, typer.Option(help="File for the table for people (Markdown).")] = None,
 ) -> None:
-    """Draw one figure, or lay out a table, and write the numbers it shows."""
+    """Draw one figure, or lay out a table, and write the numbers that it shows."""
     from certified_unlearning.files import write_text
     from certified_unlearning.reproduction import declared, summaries
     from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -268,7 +268,7 @@ def headline(
         named = declared.function(reference)(rows)
         if taken := sorted(named.keys() & together.keys()):
             raise ParameterError(
-                f"{reference} calls a number {taken[0]!r}, as another paper does; it needs its own name"
+                f"{reference} calls a number {taken[0]!r}, but another paper uses this name; choose a different one"
             )
         together |= named
     write_json(output, together)
@@ -327,7 +327,9 @@ def report(
 def track_store(
     preset: str,
     output: Annotated[Path, typer.Option(help="File for the store's status (JSON).")],
-    figure: Annotated[list[str] | None, typer.Option(help="A figure that gets a view of its own (JSON).")] = None,
+    figure: Annotated[
+        list[str] | None, typer.Option(help="Figure that gets a separate view (JSON); repeatable.")
+    ] = None,
 ) -> None:
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
@@ -348,7 +350,7 @@ def track(
     output: Annotated[Path, typer.Option(help="File for a note of what was tracked (JSON).")],
     results: Results = Path("results"),
 ) -> None:
-    """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
+    """Log an experiment's runs to MLflow; if the store does not answer, print a warning, and keep all results."""
     from certified_unlearning.reproduction import declared, tracking
     from certified_unlearning.reproduction.layout import Layout
 
@@ -385,7 +387,7 @@ def _planned(path: Path) -> Any:
 
 
 def _is_shared(plan: Any, processes: int) -> bool:
-    """Return whether processes that this one started, each with this command line, have done the job."""
+    """Start processes with this command line if they can share the job; return whether they have done the job."""
     from certified_unlearning.engine.processes import is_launched, launch
     from certified_unlearning.engine.row_cut import cut
 

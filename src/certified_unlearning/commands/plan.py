@@ -23,7 +23,7 @@ class _Plans(typer.core.TyperGroup):
         """
         if args and args[0].startswith("--") and args[0] != "--help":
             raise ParameterError(
-                f"say what to plan before {args[0]}: `unlearn plan removal {args[0]} ...`, or one of "
+                f"name what to plan before {args[0]}: `unlearn plan removal {args[0]} ...`, or one of "
                 f"{', '.join(name for name in self.commands if name != 'removal')} instead of removal"
             )
         return super().parse_args(ctx, args)
@@ -32,7 +32,7 @@ class _Plans(typer.core.TyperGroup):
 CONSTANTS = "Constants of the theorems"
 """Heading of the options that describe the problem by the theorems' constants, not by data or C."""
 
-app = typer.Typer(cls=_Plans, no_args_is_help=True, help="Compute what a removal takes, before anything is run.")
+app = typer.Typer(cls=_Plans, no_args_is_help=True, help="Compute what a removal needs, before anything is run.")
 
 Count = Annotated[int | None, typer.Option("--n", help="Number of training records.")]
 InverseStrength = Annotated[
@@ -69,7 +69,7 @@ Lipschitz = Annotated[
 Delta = Annotated[
     str | None,
     typer.Option(
-        help=f"Failure probability of the guarantee: {DELTA_HELP}. By default 1/n; with --C or --data auto.",
+        help=f"Failure probability of the guarantee: {DELTA_HELP}. By default auto with --C or --data, otherwise 1/n.",
         rich_help_panel=ADVANCED,
     ),
 ]
@@ -91,7 +91,7 @@ def removal(
     classes: Classes = None,
     features: Annotated[
         int | None,
-        typer.Option(help="Columns of a record, with --C, for an estimate of the time.", rich_help_panel=ADVANCED),
+        typer.Option(help="Number of columns of a record, with --C, to estimate the time.", rich_help_panel=ADVANCED),
     ] = None,
     intercept: Intercept = True,
     data: Data = None,
@@ -112,7 +112,8 @@ def removal(
     adjacency: Annotated[
         Adjacency | None,
         typer.Option(
-            help="Data that the guarantee compares with; by default replace, with --C or --data zero-out.",
+            help="What a removal does to the data that the guarantee compares with; by default zero-out with --C or "
+            "--data, otherwise replace.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -133,7 +134,7 @@ def removal(
 
     To describe the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and
     --label, or --n and the constants of the theorems. Leave out one of --records, --epsilon, --sigma and --steps: the
-    command computes it (most records, certified epsilon, least sigma, least steps).
+    command computes it (the most records, the certified epsilon, the least sigma or the fewest steps).
     """
     from certified_unlearning.commands.plans import removal as planned
     from certified_unlearning.commands.plans.known import problem_of
@@ -178,7 +179,7 @@ def deletion(
     inverse_strength: InverseStrength = None,
     classes: Classes = None,
     features: Annotated[
-        int | None, typer.Option(help="Columns of a record, with --C.", rich_help_panel=ADVANCED)
+        int | None, typer.Option(help="Number of columns of a record, with --C.", rich_help_panel=ADVANCED)
     ] = None,
     intercept: Intercept = True,
     data: Data = None,
@@ -193,8 +194,12 @@ def deletion(
         typer.Option(help="Number of parameters d; with --data or --features it is known.", rich_help_panel=CONSTANTS),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Rényi order of both targets.")] = None,
-    epsilon_dp: Annotated[float | None, typer.Option(help="Target for present records.", callback=positive)] = None,
-    epsilon_dd: Annotated[float | None, typer.Option(help="Target for deleted records.", callback=positive)] = None,
+    epsilon_dp: Annotated[
+        float | None, typer.Option(help="Target epsilon for present records.", callback=positive)
+    ] = None,
+    epsilon_dd: Annotated[
+        float | None, typer.Option(help="Target epsilon for deleted records.", callback=positive)
+    ] = None,
     records: Annotated[int | None, typer.Option(help="Records replaced by a single request.")] = None,
     stream: StreamOfRequests = None,
     as_json: AsJson = False,
@@ -249,8 +254,10 @@ def exact(
     ],
     n: Count = None,
     steps: Annotated[int | None, typer.Option(help="Learning steps T.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Records of a mini-batch.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise of a step's gradient.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Number of records of a mini-batch.")] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Standard deviation of the noise on each step's gradient.")
+    ] = None,
     quantum: Annotated[float | None, typer.Option(help="Spacing of the grid of gradients.")] = None,
     recompute: Annotated[
         float | None, typer.Option(help="Wanted probability that an edit causes a recomputation.")
@@ -258,7 +265,7 @@ def exact(
     lipschitz: Annotated[
         float | None,
         typer.Option(
-            help="Bound on each record's gradient; for linear queries, on what one record adds.",
+            help="Bound on each record's gradient; for linear queries, on each record's contribution to a sum.",
             rich_help_panel=CONSTANTS,
         ),
     ] = None,
@@ -299,7 +306,7 @@ def exact(
 @app.command("private", epilog="Example: `unlearn plan private --n 10000 --features 20 --epsilon 1 --radius 10`")
 def private(
     n: Count = None,
-    features: Annotated[int | None, typer.Option(help="Columns of a row of norm at most 1.")] = None,
+    features: Annotated[int | None, typer.Option(help="Number of columns of a row; rows have norm at most 1.")] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Target epsilon for all --records together.", callback=positive)
     ] = None,
@@ -313,18 +320,20 @@ def private(
     relation: Annotated[
         str, typer.Option(help="Neighbouring data sets: replace-one or add-remove.", rich_help_panel=ADVANCED)
     ] = "replace-one",
-    records: Annotated[int, typer.Option(help="Deletions that the model covers with no work.")] = 1,
+    records: Annotated[int, typer.Option(help="Number of deletions that the model covers without further work.")] = 1,
     steps: Annotated[
-        int | None, typer.Option(help="Steps of descent; by default planned.", rich_help_panel=ADVANCED)
+        int | None,
+        typer.Option(help="Number of steps of descent; by default, it is planned.", rich_help_panel=ADVANCED),
     ] = None,
     goal: Annotated[
         str,
-        typer.Option(help="Goal: loss; or gradient, for methods that look for weights where the gradient is small."),
+        typer.Option(help="Goal: loss (weights with a small loss) or gradient (weights with a small gradient)."),
     ] = "loss",
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Expected records of a Poisson batch, for methods with such batches; by default planned.",
+            help="Expected number of records of a Poisson batch, for methods with such batches; by default, it is "
+            "planned.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,

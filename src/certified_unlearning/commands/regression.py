@@ -10,12 +10,12 @@ from certified_unlearning.commands.output import after
 
 
 def check_regression(
-    preset: Annotated[str | None, typer.Option(help="Preset; by default that of params.yaml.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Preset; by default, the preset of params.yaml.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make these records the baseline.")] = False,
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/metrics"),
 ) -> None:
-    """Compare a preset's records with the committed baseline; exit with 1 and print a table if something moved."""
+    """Compare a preset's records with the committed baseline; if values have changed, print a table and exit with 1."""
     from certified_unlearning.reproduction import regression
 
     name = active(preset)

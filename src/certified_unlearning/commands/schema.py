@@ -11,7 +11,7 @@ from certified_unlearning.commands.output import after
 
 
 def schema(
-    output: Annotated[Path, typer.Option(help="File for the JSON schema; params.yaml names this one.")] = Path(
+    output: Annotated[Path, typer.Option(help="File for the JSON schema; params.yaml refers to the default.")] = Path(
         "workflow/schemas/params.schema.json"
     ),
     other: OthersPapers = None,

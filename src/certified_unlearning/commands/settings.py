@@ -39,9 +39,9 @@ def with_settings(
 
     Args:
         command: The command, which gets the settings by ``**``.
-        mechanisms: The mechanisms whose settings become options; of several settings with the same name, the first
-            counts.
-        panel: Heading of the settings in a help, which then shows their usual values; None for no help.
+        mechanisms: The mechanisms whose settings become options; of several settings with the same name, the first is
+            used.
+        panel: Heading of the settings in a help text, which then shows their usual values; None if no help is shown.
     """
     fields: dict[str, FieldInfo] = {}
     for mechanism in mechanisms:

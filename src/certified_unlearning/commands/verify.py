@@ -26,7 +26,7 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            help="Head that a command printed earlier: a directory's log must begin with it, a receipt must be of it."
+            help="Head that a command printed earlier: a log must begin with its events, a receipt must refer to it."
         ),
     ] = None,
     public_key: Annotated[
@@ -85,7 +85,7 @@ def verify(
 def _verify_as_json(path: Path) -> bool:
     """Print what a certificate states and what was recomputed, as one JSON object; return whether both agree.
 
-    ``epsilon``, at ``delta``, is None if nothing was removed, so that nothing is guaranteed.
+    ``epsilon`` is None if nothing was removed, because nothing is guaranteed then.
     """
     from certified_unlearning import certificate
 
@@ -127,11 +127,11 @@ def audit(
     runs: Annotated[
         int,
         typer.Option(
-            help="Number of times that the model is learned again, with other records drawn. More runs show more."
+            help="Number of times that the model is learned again, each time with other records. More runs show more."
         ),
     ] = 1,
     device: Annotated[
-        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default that of `init`.")
+        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default the device of `init`.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -147,7 +147,7 @@ def audit(
         if sys.stderr.isatty():
             print(f"learning again takes about {seconds_in_words(seconds)}", file=sys.stderr)
 
-    with interruptible(lambda: "the scratch copy was deleted; the model is as it was"):
+    with interruptible(lambda: "the scratch copy was deleted; the model is unchanged"):
         found = audit_directory(
             model_dir, canaries=canaries, request_size=request_size, runs=runs, device=device, announce=announce
         )

@@ -129,7 +129,7 @@ def split_and_scale(
 
     Medians, means, standard deviations and the known values of words are taken from the training part only, so nothing
     about a test record enters a training record. (The paper's code standardises over all records before it splits.) An
-    unknown value (``?``) counts as a word of its own. A word that does not occur in the training part becomes all
+    unknown value (``?``) counts as a separate word. A word that does not occur in the training part becomes all
     zeros.
 
     Args:

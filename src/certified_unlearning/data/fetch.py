@@ -89,7 +89,7 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
             return target
     if copy is not None:
         return fetch_file(copy, raw_root)
-    instead = f" ({raw.lossy_copy.path} will do, too, but is lossy)" if raw.lossy_copy else ""
+    instead = f" ({raw.lossy_copy.path} works, too, but is lossy)" if raw.lossy_copy else ""
     raise DataError(
         f"{raw.path} was found nowhere: {'; '.join(failures)}; download it elsewhere and put it at {target} "
         f"or at {raw.path} in the directory that UNLEARNING_DATA names{instead}"
@@ -194,7 +194,7 @@ def _from_dvc_cache(raw: RawFile, raw_root: Path) -> bytes:
     cache = repository / config.get("cache", "dir", fallback="cache")
     path = cache / "files" / "md5" / raw.md5[:2] / raw.md5[2:]
     if not path.exists():
-        raise DataError(f"the DVC cache {cache} does not hold it")
+        raise DataError(f"the DVC cache {cache} does not have it")
     return path.read_bytes()
 
 

@@ -45,7 +45,7 @@ class PreparedData:
         test_labels: int8, shape ``(n_test,)``.
         preprocessing: Description of the preprocessing of the raw records.
         classes: The names of the classes, in the order of `label_values`.
-        classes_from: Where this list comes from; None if a built-in data set fixes it.
+        classes_from: The source of the list of classes; None if a built-in data set fixes the list.
 
     Raises:
         DataError: A value is not finite, a row's norm is above 1, or an array has a wrong shape or dtype. Or a label is
@@ -192,9 +192,9 @@ class PreparedData:
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
         except safetensors.SafetensorError as error:
-            raise DataError(f"{path} is damaged or no safetensors file: {error}") from error
+            raise DataError(f"{path} is damaged or not a safetensors file: {error}") from error
         except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise DataError(f"{path} is no prepared data set: {error}") from error
+            raise DataError(f"{path} is not a prepared data set: {error}") from error
         except DataError as error:
             raise DataError(f"{path} is damaged: {error}") from error
         if data.sha256 != expected:

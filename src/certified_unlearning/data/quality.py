@@ -111,7 +111,9 @@ class Quality:
         """The warning for users; None if there is none."""
         if self.classes < 2:
             return "all records are of one class, so nothing here says whether the model tells the classes apart"
-        against = f"accuracy {self.accuracy:.3f} against {self.majority:.3f} for always saying the most frequent class"
+        against = (
+            f"accuracy {self.accuracy:.3f} against {self.majority:.3f} for always predicting the most frequent class"
+        )
         balanced = f"balanced accuracy {self.balanced_accuracy:.3f} against {1 / self.classes:.3f}"
         if self.hardly_tells:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
@@ -131,14 +133,14 @@ class Quality:
             return f"the model predicts nearly always the same class: {balanced}, {against}{ranked}"
         if not self.beats_majority:
             return (
-                f"the model is right no more often than always saying the most frequent class, and yet it tells the "
-                f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
+                f"the model is right no more often than always predicting the most frequent class, but it tells the "
+                f"classes apart: {balanced}, {against}; if classes are rare, use balanced accuracy or AUC instead"
             )
         return None
 
     @property
     def finds_all_classes(self) -> bool:
-        """Whether every class has a higher recall than by guessing, possibly at the cost of accuracy."""
+        """Whether the recall of every class is higher than by guessing, possibly at the cost of accuracy."""
         recalls = [each.recall for each in self.by_class if each.recall is not None]
         return self.classes > 1 and len(recalls) == self.classes and min(recalls) > 1 / self.classes
 
@@ -175,7 +177,7 @@ class Quality:
 
     @property
     def lines_by_class(self) -> list[str]:
-        """A line for each class; if there are many classes, for the first ones only."""
+        """A line for each class; if there are many classes, only for the first ones."""
         shown = [each.line for each in self.by_class[:_CLASSES_SHOWN]]
         more = len(self.by_class) - len(shown)
         return shown if more <= 0 else [*shown, f"and {counted(more, 'more class')}"]
@@ -186,8 +188,8 @@ class Quality:
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: accuracy {self.accuracy:.3f}, balanced "
             "accuracy "
-            f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; the most frequent class alone makes "
-            f"{self.majority:.3f}."
+            f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; always the most frequent class: "
+            f"accuracy {self.majority:.3f}."
         ]
         if self.fact is not None:
             said.append(f"Warning: {self.fact}.")
@@ -357,11 +359,11 @@ class TargetQuality:
     def fact(self) -> str | None:
         """The warning for users; None if there is none."""
         if self.r2 is None:
-            return "all targets are the same, so nothing here says what the model is worth"
+            return "all targets are the same, so nothing here says how good the model is"
         if self.root_mean_squared_error >= self.mean_line:
-            return "the model is no better than always saying the mean of these targets"
+            return "the model is no better than always predicting the mean of these targets"
         if self.hardly_tells:
-            return "the model is hardly better than always saying the mean of these targets"
+            return "the model is hardly better than always predicting the mean of these targets"
         return None
 
     @property
@@ -392,7 +394,8 @@ class TargetQuality:
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: {self._r2}, root mean squared error "
             f"{self.root_mean_squared_error:.4g}, "
-            f"mean absolute error {self.mean_absolute_error:.4g}; their mean alone makes {self.mean_line:.4g}."
+            f"mean absolute error {self.mean_absolute_error:.4g}; always their mean: root mean squared error "
+            f"{self.mean_line:.4g}."
         ]
         if self.fact is not None:
             said.append(f"Warning: {self.fact}.")

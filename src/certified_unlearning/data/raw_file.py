@@ -14,8 +14,8 @@ class RawFile:
         md5: Digest of the published file itself; this digest is the file's name in the DVC cache.
         addresses: Addresses of the published file, in the order in which they are tried.
         gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
-        lossy_copy: A less exact file with the same records. It is used, before anything is downloaded, if it is present
-            and this file is not. Data that were prepared from it are marked as such.
+        lossy_copy: A less exact file with the same records. If this copy is present and the published file is not, the
+            copy is used, and nothing is downloaded. Data that were prepared from the copy are marked.
     """
 
     path: str

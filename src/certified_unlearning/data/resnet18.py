@@ -55,7 +55,9 @@ def load(raw_root: Path) -> Extractor:
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
-        raise DataError(f"{path} holds no weights of ResNet-18: {' '.join(str(error).split())[:300]}") from error
+        raise DataError(
+            f"{path} does not have the weights of ResNet-18: {' '.join(str(error).split())[:300]}"
+        ) from error
     network.fc = torch.nn.Identity()
     network.eval()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -73,7 +75,7 @@ def load(raw_root: Path) -> Extractor:
         name="resnet18",
         title="ResNet-18 (ImageNet)" if imagenet else f"ResNet-18 (weights {digest[:8]}, not ImageNet's)",
         privacy="a fixed function of one image that costs no privacy if its weights saw none of these records: "
-        + ("they were trained on ImageNet" if imagenet else "that is for who brought them to say"),
+        + ("they were trained on ImageNet" if imagenet else "the person who provided the weights must confirm this"),
         identity={"weights": digest, "torch": torch.__version__, "torchvision": torchvision.__version__},
         apply=apply,
     )
@@ -86,7 +88,7 @@ def _weights(raw_root: Path) -> tuple[Path, dict[str, Tensor]]:
             try:
                 return root / OWN, safetensors.torch.load_file(root / OWN)
             except (OSError, safetensors.SafetensorError) as error:
-                raise DataError(f"{root / OWN} is damaged or no safetensors file: {error}") from error
+                raise DataError(f"{root / OWN} is damaged or not a safetensors file: {error}") from error
     cached = Path(torch.hub.get_dir()) / "checkpoints" / Path(IMAGENET.path).name
     path = cached if cached.exists() else fetch_file(IMAGENET, raw_root)
     content = read(IMAGENET, path)

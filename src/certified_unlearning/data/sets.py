@@ -35,7 +35,7 @@ def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
     """
     known = {each.name: each for each in data_sets}
     if name not in known:
-        raise ParameterError(f"there is no data set {name!r}; known are {', '.join(known)}")
+        raise ParameterError(f"there is no data set {name!r}; known data sets are {', '.join(known)}")
     return known[name]
 
 

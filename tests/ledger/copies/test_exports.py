@@ -177,7 +177,7 @@ def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unl
     unlearn("apply", model, "--no-quality")
     printed = unlearn("status", model, "--no-quality").stdout
     assert "copy 'served': version 1, which still knows records that were removed since: `unlearn exp" in printed
-    assert f"--to {tmp_path / 'served'} --name served` replaces it with version 2; say --withdraw" in printed
+    assert f"--to {tmp_path / 'served'} --name served` replaces it with version 2; use --withdraw" in printed
     found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
     assert [(each["name"], each["outdated"]) for each in found["copies"]] == [("served", True)]
     with pytest.raises(ParameterError, match="--withdraw names a copy that is gone: leave out --to and --name"):

@@ -498,7 +498,7 @@ def test_a_copy_that_was_withdrawn_is_recorded_again(churn: Path, store: Store, 
 
 def test_track_is_for_one_of_two(churn: Path, unlearn: Unlearn) -> None:
     for arguments in (["track"], ["track", churn, "--sync"], ["track", "--name", "churn"]):
-        with pytest.raises(ParameterError, match="say one of two: `unlearn track MODEL_DIR` brings a ledger's model"):
+        with pytest.raises(ParameterError, match="give MODEL_DIR or --sync: `unlearn track MODEL_DIR` sends"):
             unlearn(*arguments)
     with pytest.raises(ParameterError, match="--name and --delete-old are for a model directory"):
         unlearn("track", "--sync", "--delete-old")

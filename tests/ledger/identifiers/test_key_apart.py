@@ -58,7 +58,7 @@ def test_init_puts_the_key_where_it_is_told_and_nowhere_else(original: Original,
 def test_the_command_says_where_the_key_lies(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     flags = ("--label", "ill", "--id", "person", "--epsilon", "1", "--no-quality", "--key-file", tmp_path / "key")
     said = unlearn("init", tmp_path / "model", "--data", original.data, *flags)
-    assert f"the key of pseudonyms lies in {tmp_path / 'key'}: keep a copy" in said.stdout
+    assert f"the key of pseudonyms is in {tmp_path / 'key'}: keep a copy" in said.stdout
 
 
 def test_a_key_that_is_there_is_never_overwritten(original: Original, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_directory_of_the_last_release_works_as_it_is(old: Path) -> None:
 
 
 def test_status_says_that_identifiers_stand_there_in_clear(old: Path, unlearn: Unlearn) -> None:
-    said = "note: identifiers stand in the ledger in clear: `unlearn migrate"
+    said = "note: the ledger has plain identifiers: `unlearn migrate"
     assert said in unlearn("status", old, "--no-quality").stdout
     assert json.loads(unlearn("status", old, "--no-quality", "--json").stdout)["in_clear"] is True
     migrate(old)
@@ -230,7 +230,7 @@ def test_a_directory_and_its_backup_migrate_alike(old: Path, tmp_path: Path) -> 
 
 def test_migrating_again_changes_nothing_and_is_said(old: Path, unlearn: Unlearn) -> None:
     said = unlearn("migrate", old)
-    assert "people have pseudonyms; heads and receipts are as they were" in said.stdout
+    assert "people have pseudonyms; heads and receipts are unchanged" in said.stdout
     before = ModelDirectory(old).ledger.read_bytes()
     said = unlearn("migrate", old)
     assert (said.exit_code, "already have pseudonyms; nothing to migrate" in said.stdout) == (0, True)
@@ -536,11 +536,11 @@ def test_the_key_moves_out_and_its_old_place_is_overwritten(old: Path, tmp_path:
     key = ModelDirectory(old).identifier_key.read_bytes()
     (tmp_path / "link").hardlink_to(ModelDirectory(old).identifier_key)
     said = unlearn("migrate", old, "--key-file", tmp_path / "key").stdout
-    assert f"the key of pseudonyms lies in {tmp_path / 'key'}: keep a copy in a safe place" in said
+    assert f"the key of pseudonyms is in {tmp_path / 'key'}: keep a copy in a safe place" in said
     assert (tmp_path / "key").read_bytes() == key
     assert (tmp_path / "link").read_bytes() == bytes(32)
     said = unlearn("migrate", old, "--key-file", tmp_path / "other").stdout
-    assert f"note: {tmp_path / 'key'} holds the key, too: delete it there" in said
+    assert f"note: {tmp_path / 'key'} still contains the key: delete it there" in said
 
 
 def test_a_key_that_is_another_ones_is_no_place_for_it(old: Path, tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_new_people_who_look_like_others_are_said_with_and_without_names(
     rows.to_csv(tmp_path / "new.csv", index=False)
     said = unlearn("add", tmp_path / "model", "--data", tmp_path / "new.csv", "--no-quality").stderr
     assert "2 identifiers differ only in case, such as 'P6' and 'p6': they count as different people" in said
-    assert "1 new identifier may be another spelling of somebody's in the model, such as 'On e'" in said
+    assert "1 new identifier may be in the model in another spelling, such as 'On e'" in said
     with pytest.raises(ParameterError, match="'P6' may be 'p6', which differs only in case"):
         requests.request(tmp_path / "model", ["P6"])
 

@@ -412,7 +412,7 @@ def test_the_commands_say_what_was_lost(model: Path, log: Path, tmp_path: Path, 
     restore(model, backup)
     printed = unlearn("replay", model, "--from", log).stdout
     assert f"7 events of {log} were appended as recorded\n" in printed
-    assert "files that belong to these events are gone: the model goes on from event 2\n" in printed
+    assert "files that belong to these events are gone: the model continues from event 2\n" in printed
     assert "lost: versions 2, 3 of the model. Copies that others have cannot be recalled;" in printed
     assert f"gone: 6 records of 4 people that were added from {tmp_path / 'new.csv'}: add them again" in printed
     assert "version 4 (20" in printed
@@ -425,4 +425,4 @@ def test_the_commands_say_what_was_lost(model: Path, log: Path, tmp_path: Path, 
     assert "nothing was missing\nno request is pending\n" in unlearn("replay", model, "--from", log).stdout
     write_log(tmp_path / "short", read_log(log).rows[:9])
     printed = unlearn("replay", model, "--from", tmp_path / "short").stdout
-    assert f"short is the older one: it lacks 3 events that {model} has" in printed
+    assert f"short is older: it lacks 3 events that {model} has" in printed

@@ -270,7 +270,7 @@ def test_where_no_log_can_lie_is_one_sentence(model: Path, tmp_path: Path, unlea
     with pytest.raises(StorageError, match="letter is damaged: a line holds no events"):
         set_log(model, tmp_path / "letter")
     for options in ((), ("--to", tmp_path / "log", "--stop")):
-        with pytest.raises(ParameterError, match="say --to with a file, or --stop, and not both"):
+        with pytest.raises(ParameterError, match="give either --to with a file or --stop"):
             unlearn("log", model, *options)
     assert events_of(model) == ["initialised"]
 

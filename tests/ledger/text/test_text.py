@@ -220,11 +220,11 @@ def test_too_wide_a_text_is_refused_with_the_memory_it_needs_and_a_width_that_fi
     [
         ({"text": {"said": {"width": 1}}}, "t: text.said.width: Input should be greater than or equal to 2"),
         ({"text": {"said": {"ngrams": [2, 1]}}}, "t.text.said.ngrams is [2, 1], but the lower number must come first"),
-        ({"text": {"topic": {}}}, "t.text contains 'topic', which is the label and so no feature"),
-        ({"text": {"other": {}}}, "t.text speaks of 'other', which is not among the features"),
+        ({"text": {"topic": {}}}, "t.text contains 'topic', which is the label, not a feature"),
+        ({"text": {"other": {}}}, "t.text names 'other', which is not among the features"),
         (
             {"text": {"said": {}}, "missing": {"said": 0}},
-            "t: 'said' is text and is named in missing, too; a column has one or the other",
+            "t: 'said' is text, but is also named in missing; leave one of them out",
         ),
     ],
 )
@@ -348,7 +348,7 @@ def test_a_draft_says_how_sentences_become_text_and_init_takes_the_draft(
     unlearn(*flags, "--text", "said", "--output", draft)
     text = draft.read_text()
     assert "  said: {width: 65536}\n  code: {width: 65536}\n" in text
-    assert "taken for text: its words are hashed into 65,536 columns" in text
+    assert "treated as text: its words are hashed into 65,536 columns" in text
     assert marked(text) == ["ranges"]
     draft.write_text(re.sub("# check: .*", "", text).replace("65536", "1024"))
     assert "version 1 learned" in unlearn("init", tmp_path / "model", "--table", draft, "--epsilon", "1").output

@@ -25,9 +25,7 @@ def export(
     name: Annotated[
         str | None, typer.Option(help="Name of the copy, such as 'mlflow: churn 3'; by default its directory.")
     ] = None,
-    withdraw: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of a copy that is gone: this is recorded.")
-    ] = None,
+    withdraw: Annotated[str | None, typer.Option(metavar="NAME", help="Name of a copy to record as gone.")] = None,
 ) -> None:
     """Copy the current version to another place and record the place, so that `status` says when the copy is too old.
 
@@ -75,4 +73,4 @@ def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
         )
     where = "" if copy.path is None else f"--to {shlex.quote(str(copy.path))} "
     again = f"{shell_command('export', model_dir)} {where}--name {shlex.quote(copy.name)}"
-    return f"`{again}` replaces it with version {state.current.version}; say --withdraw if it is gone"
+    return f"`{again}` replaces it with version {state.current.version}; use --withdraw if the copy is gone"

@@ -20,7 +20,7 @@ def release(
     ] = None,
     file: Annotated[Path | None, typer.Option(help="CSV file of identifiers, as for `request`.")] = None,
 ) -> None:
-    """Release requests from their hold, so that the next `apply` answers them. All of them are released, or none."""
+    """Release requests from their hold, so that the next `apply` answers them. All requests are released, or none."""
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` says whether the request was released"):
         recorded = releasing.release(model_dir, identifier or [], file)
         said = "the request was" if recorded.people == 1 else f"all {recorded.people:,} requests were"

@@ -15,7 +15,7 @@ def migrate(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="New file outside the directory, to which the key of pseudonyms moves, or the file that has it now."
+            help="File outside the directory for the key of pseudonyms: a new file, or the file that has the key now."
         ),
     ] = None,
 ) -> None:
@@ -25,19 +25,17 @@ def migrate(
     """
     from certified_unlearning.ledger.identifiers.migration import migrate as migrate_directory
 
-    with interruptible(lambda: f"nothing is lost; `{shell_command('migrate', model_dir)}` goes on"):
+    with interruptible(lambda: f"nothing is lost; `{shell_command('migrate', model_dir)}` finishes the work"):
         done = migrate_directory(model_dir, key_file)
         said = f"{model_dir}: people {'have' if done.has_hidden else 'already have'} pseudonyms"
         with after(f"{said} (head: {done.head})"):
-            print(said + ("; heads and receipts are as they were" if done.has_hidden else "; nothing to migrate"))
+            print(said + ("; heads and receipts are unchanged" if done.has_hidden else "; nothing to migrate"))
             if done.key_file is not None:
-                print(f"the key of pseudonyms lies in {done.key_file}: {KEEP_THE_KEY}")
+                print(f"the key of pseudonyms is in {done.key_file}: {KEEP_THE_KEY}")
             if done.old_key_file is not None:
-                print(f"note: {done.old_key_file} holds the key, too: delete it there")
+                print(f"note: {done.old_key_file} still contains the key: delete it there")
             if done.has_hidden:
                 for earlier in done.earlier_logs:
                     print(f"note: the log was kept in {earlier} before: the file there still has plain identifiers")
-                print(
-                    "Backups and copies from before have the identifiers in clear: they are yours to migrate or delete."
-                )
+                print("Older backups and copies still have plain identifiers: migrate or delete them yourself.")
             print(f"head: {done.head}")

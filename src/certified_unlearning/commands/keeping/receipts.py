@@ -30,7 +30,7 @@ def receipt(
         Path | None, typer.Option("--output", "-o", help="File for the receipt; by default it is printed.")
     ] = None,
 ) -> None:
-    """Write a receipt: a proof that a request was recorded and answered, for somebody without the model directory.
+    """Write a receipt: a proof that a request was recorded and answered, for people without the model directory.
 
     `unlearn verify FILE` checks the receipt. With --since, the receipt also proves that the log begins with the log of
     an earlier head.
@@ -38,7 +38,7 @@ def receipt(
     from certified_unlearning.ledger.proofs.receipt import make_receipt
 
     if output is not None and output.resolve().is_relative_to(model_dir.resolve()):
-        raise ParameterError(f"{output} lies in the model directory, which holds only what commands put there")
+        raise ParameterError(f"{output} lies in the model directory, which may hold only files of the ledger")
     made = make_receipt(model_dir, identifier, since=since, signing_key=signing_key)
     if output is None:
         print(json.dumps(made.as_json(), indent=2, sort_keys=True))
@@ -117,8 +117,8 @@ def _story(found: "Receipt") -> list[str]:
         told = events["absent"]
         received = f", received {told.shown['received']}" if "received" in told.shown else ""
         return [
-            f"person {found.pseudonym}: removal requested, and no records were in the data {told.time} (event "
-            f"{told.sequence}){received}"
+            f"person {found.pseudonym}: removal requested {told.time} (event {told.sequence}){received}; the data had "
+            "no records of this person"
         ]
     lines = []
     for kind, what in (("held", "removal requested, and put on hold,"), ("requested", "removal requested")):

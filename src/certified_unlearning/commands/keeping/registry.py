@@ -36,7 +36,7 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
             "sqlite:///mlflow.db"
         )
     with (
-        interruptible(lambda: f"`{shell_command('track', model_dir)}` finishes what was begun"),
+        interruptible(lambda: f"`{shell_command('track', model_dir)}` finishes the work"),
         publication(model_dir) as published,
     ):
         registered = RegisteredModel(
@@ -58,7 +58,7 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
             if deleted:
                 done.append(
                     f"deleted with {'its' if len(deleted) == 1 else 'their'} files: {_listed(deleted)}; "
-                    "`mlflow gc` removes what MLflow still says of the runs"
+                    "`mlflow gc` removes the rest of their runs from MLflow"
                 )
         elif marked:
             done.append(f"marked as outdated: {_listed(marked)}; --delete-old deletes older versions")

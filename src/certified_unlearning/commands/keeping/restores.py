@@ -28,10 +28,10 @@ def log(
     """Keep a second copy of the log in another place. Every event is written there before it is confirmed.
 
     If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The copy of the log
-    names the people who asked: keep it as secret as the directory.
+    names the people who requested a removal: keep it as secret as the directory.
     """
     if (to is None) != stop:
-        raise ParameterError("say --to with a file, or --stop, and not both")
+        raise ParameterError("give either --to with a file or --stop")
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` says where the log is kept"):
         moved = setting.set_log(model_dir, to)
         said = (
@@ -44,12 +44,12 @@ def log(
             if moved.ahead:
                 print(
                     f"{moved.before} has {counted(moved.ahead, 'event')} that {model_dir} lacks, as after a restore. "
-                    "What is recorded from now on cannot be joined with these events, and no certificate counts the "
-                    "versions among them: if this directory replaces a lost one, restore it again, and run `unlearn "
-                    "replay`"
+                    "Events that are recorded from now on cannot be combined with these later, and no certificate "
+                    "counts the versions among these. If this directory replaces a lost one, restore it again, and run "
+                    "`unlearn replay`"
                 )
             elif moved.before is not None and moved.before != moved.path:
-                print(f"{moved.before} gets no more events, and is still there: delete it when you no longer need it")
+                print(f"{moved.before} gets no more events, but still exists: delete it when you no longer need it")
             print(f"head: {moved.head}")
 
 
@@ -57,11 +57,11 @@ def replay(
     model_dir: ModelDir,
     source: Annotated[
         Path,
-        typer.Option("--from", help="Log in the second place, or ledger.sqlite of the directory that was lost."),
+        typer.Option("--from", help="Second copy of the log, or ledger.sqlite of the directory that was lost."),
     ],
     log: Annotated[
         Path | None,
-        typer.Option(help="File in which the log is kept from now on; by default the one in which it was kept."),
+        typer.Option(help="File for the second copy of the log from now on; by default, the same file as before."),
     ] = None,
     head: Annotated[
         str | None, typer.Option(help="Head that a command printed before the loss: the log must have its events.")
@@ -73,7 +73,7 @@ def replay(
     """
     from certified_unlearning.ledger.log.replay import replay as replay_log
 
-    with interruptible(lambda: f"nothing is lost; `{shell_command('replay', model_dir)} --from ...` goes on"):
+    with interruptible(lambda: f"nothing is lost; `{shell_command('replay', model_dir)} --from ...` finishes the work"):
         done = replay_log(model_dir, source, log=log, head=head)
         with after(f"{model_dir} has all events of {source} (head: {done.applied.head})"):
             for line in _lines(done, model_dir, source):
@@ -90,7 +90,7 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
         )
     if done.unknown:
         lines.append(
-            f"{source} is the older one: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If "
+            f"{source} is older: it lacks {counted(done.unknown, 'event')} that {model_dir} has. If "
             f"{model_dir} was restored from a backup, look for a newer log"
         )
     elif not done.events:
@@ -98,18 +98,19 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
     else:
         lines.append(f"{counted(done.events, 'event')} of {source} {_were(done.events)} appended as recorded")
     if done.back_to is not None:
-        lines.append(f"files that belong to these events are gone: the model goes on from event {done.back_to:,}")
+        lines.append(f"files that belong to these events are gone: the model continues from event {done.back_to:,}")
     if done.lost:
         names = ", ".join(map(str, done.lost))
         lines.append(
-            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others "
-            "have cannot be recalled; the certificates of new versions say what that costs"
+            f"lost: {noun_of(len(done.lost), 'version')} {names} of the model. Copies that others have cannot be "
+            "recalled; the certificates of new versions state how this affects the guarantee"
         )
         lines.append("destroy the backup when you no longer need it: it holds records and secrets from before removals")
     for addition in done.additions:
         lines.append(
             f"gone: {counted(addition.records, 'record')} of {counted(addition.people, 'person')} that were added from "
-            f"{addition.source}: add them again, without the people who asked since (`unlearn add` names them)"
+            f"{addition.source}: add them again, without the records of people who requested a removal since then "
+            "(`unlearn add` names these people)"
         )
     applied = done.applied
     for version in applied.versions:
@@ -147,7 +148,7 @@ def as_json(standing: Standing | None, state: State, model_dir: Path) -> dict[st
 def _trouble(standing: Standing, model_dir: Path) -> str | None:
     """Return a sentence about what is wrong with the log's second copy, or None if nothing is."""
     if standing.behind:
-        return f"it lacks {counted(standing.behind, 'event')}, which the next command that records something adds"
+        return f"it lacks {counted(standing.behind, 'event')}; the next command that records an event adds them"
     return problem_of(standing, model_dir)
 
 

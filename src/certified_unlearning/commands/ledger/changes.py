@@ -1,4 +1,4 @@
-"""The commands `apply` and `add`, which carry removals out and add records."""
+"""The commands `apply` and `add`, which carry out removals and add records."""
 
 import functools
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 def apply(
     model_dir: ModelDir,
     device: Annotated[
-        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default that of `init`.")
+        str | None, typer.Option(help="Device for the computation: auto, cpu or cuda; by default the device of `init`.")
     ] = None,
     quality: WithQuality = True,
 ) -> None:
     """Answer all pending requests with a new version, its certificate, and a training copy without the records.
 
-    After a crash or a full disk, run it again: it finishes what was begun, once.
+    After a crash or a full disk, run the command again: it finishes the work, and does nothing twice.
     """
     from certified_unlearning.ledger.application import apply as apply_requests
 
-    with interruptible(lambda: f"nothing is lost; {command('apply', model_dir)} goes on"):
+    with interruptible(lambda: f"nothing is lost; {command('apply', model_dir)} finishes the work"):
         applied = apply_requests(model_dir, device=device)
         made = f"version {applied.versions[-1].version} was made" if applied.versions else "no request is pending"
         with after(f"{made} (head: {applied.head})"):
@@ -48,14 +48,16 @@ def add(
         bool,
         typer.Option(
             "--one-spelling",
-            help="Treat identifiers that differ from a removed one only in blanks, case or encoding as other people's.",
+            help="Do not refuse new identifiers that differ from removed ones only in blanks, case or encoding: they "
+            "belong to other people.",
         ),
     ] = False,
     quality: WithQuality = True,
 ) -> None:
     """Add new people's records, and answer all pending requests, with one new version of the model and its certificate.
 
-    All records are added, or none. After a crash or a full disk, run it again: it finishes what was begun, once.
+    All records are added, or none. After a crash or a full disk, run the command again: it finishes the work, and does
+    nothing twice.
     """
     from certified_unlearning.ledger.adding.addition import add as add_records
 
@@ -76,7 +78,7 @@ def add(
             else:
                 if quality:
                     print_quality(model_dir, again=True)
-                print(f"{data} is still there: what is removed from the model must be removed there too")
+                print(f"{data} still exists: records that are removed from the model must be removed from it, too")
             print_head(added.head)
 
 
@@ -90,28 +92,28 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
         if new.classes:
             print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in new.classes.items()))
         if new.outside:
-            print(f"outside the range of the label: {counted(new.outside, 'record')}, which count as its nearer end")
+            print(f"label outside its range: {counted(new.outside, 'record')} (the nearer end of the range is used)")
         print_left_out(new.left_out)
         warnings = described(new.spellings)
         if new.unnamed:
             several = counted(len(new.unnamed), "new identifier")
             warnings.append(
-                f"{several} may be another spelling of somebody's in the model, such as {new.unnamed[0]!r}: they count "
-                "as different people, so a request for one must name the other, too"
+                f"{several} may be in the model in another spelling, such as {new.unnamed[0]!r}: different spellings "
+                "count as different people, so a request for one spelling must name the other spelling, too"
             )
         if new.absent:
             warnings.append(
-                f"the identifier is {listed(new.absent)} in one row each: remove these people again if that means that "
-                "it is missing"
+                f"the identifier is {listed(new.absent)} in one row each: remove these people again if the word means "
+                "that the identifier is missing"
             )
         if new.first_of_several_rows is not None:
             warnings.append(
-                f"several of the new rows have the identifier {new.first_of_several_rows!r}, and count as one "
-                "person's; so far everybody had one row"
+                f"several new rows have the identifier {new.first_of_several_rows!r}, and count as rows of one person; "
+                "until now, each person had one row"
             )
         print_warnings(warnings)
         if new.answers:
-            print(f"{counted(new.answers, 'pending request')} {'is' if new.answers == 1 else 'are'} answered with it")
+            print(f"{counted(new.answers, 'pending request')} {'is' if new.answers == 1 else 'are'} answered, too")
         print(f"learning takes about {seconds_in_words(seconds)}", flush=True)
 
 
@@ -129,7 +131,7 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.versions:
         if quality:
             print_quality(model_dir, again=True)
-        print("The file that the data came from is yours: remove the records there too.")
+        print("Remove the records from your own data file, too.")
     else:
         print("no request is pending")
     print_head(applied.head)
@@ -137,16 +139,16 @@ def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
 
 def _print_deleted(paths: Sequence[Path]) -> None:
     if paths:
-        print(f"deleted what an interrupted command had left: {', '.join(path.name for path in paths)}")
+        print(f"deleted the files that an interrupted command had left: {', '.join(path.name for path in paths)}")
 
 
 def _print_version(version: Version) -> None:
     print(version_in_words(version))
     print(f"  {guarantee_in_words(version)}")
     if version.batch is not None and version.batch.addition is not None:
-        print("  A later removal is compared with learning from all records that are left, the added ones included.")
-        covered = "covered only by what is stated for adaptive requests" if version.scope.adaptive else "not covered"
+        print("  A later removal is compared with learning from all records that are left, including the added ones.")
+        covered = "covered only by the statement on adaptive requests" if version.scope.adaptive else "not covered"
         print(
-            "  New records in which an earlier model had a part, such as offers that followed its predictions, are "
+            "  New records that depend on an earlier model, such as offers that followed its predictions, are "
             f"{covered}."
         )

@@ -34,7 +34,7 @@ else:
 
 _CLASSES_SHOWN = 12
 _BY_FLAGS = "the table"
-"""The name by which messages call a declaration that flags made."""
+"""The name that messages use for a declaration that is given by flags."""
 _FLAG_OF = {"class_weight": "--class-weight", "target_range": "--range"}
 """The flag that sets each key of the declaration, for messages about the whole key."""
 BALANCED = "balanced"
@@ -58,20 +58,18 @@ def init(
     ] = False,
     identifier: Annotated[
         str | None,
-        typer.Option(
-            "--id", help="Column of identifiers, which says whose a record is. One person may have several records."
-        ),
+        typer.Option("--id", help="Column that identifies each record's person. One person may have several records."),
     ] = None,
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column to predict from, or a run of columns, 'pixel_0 to pixel_767'; repeatable. Default: all others."
+            help="Column to predict from, or a run such as 'pixel_0 to pixel_767'; repeatable. Default: all others."
         ),
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of words with all values it may have: plan=basic,plus,null (null: missing); repeatable."
+            help="Column of words with all values that it may have: plan=basic,plus,null (null: missing); repeatable."
         ),
     ] = None,
     bounds: Annotated[
@@ -79,13 +77,13 @@ def init(
         typer.Option(
             "--range",
             help="Column of numbers with its range, known beforehand: age=0:120, or 'pixel_0 to pixel_767=0:255'; "
-            "repeatable. It becomes -1 to 1.",
+            "repeatable. The range is mapped to -1 to 1.",
         ),
     ] = None,
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column and number, known beforehand, that replaces a missing one: income=0; repeatable.",
+            help="Column with a number, known beforehand, for its missing values: income=0; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -125,7 +123,7 @@ def init(
     mechanism: Annotated[
         MechanismName,
         typer.Option(
-            metavar="NAME", help=f"{_TITLES}. `unlearn init --mechanism NAME --help` shows the options of each."
+            metavar="NAME", help=f"{_TITLES}. `unlearn init --mechanism NAME --help` shows a mechanism's options."
         ),
     ] = DEFAULT,
     device: Annotated[
@@ -135,14 +133,14 @@ def init(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="New file outside the model directory, for the key of the pseudonyms that stand for people in it.",
+            help="New file outside the model directory for the key of pseudonyms, which replace identifiers in it.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            help="New file on another disk, in which the log is kept, too: restores from backups need it.",
+            help="New file on another disk for a second copy of the log, which restores from backups need.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -197,16 +195,16 @@ def init(
             )
             if quality:
                 print_quality(model_dir, names_columns=False)  # The columns were named before the model was learned.
-            print(f"{start.source} is still there: what is removed from the model must be removed there too")
+            print(f"{start.source} still exists: records that are removed from the model must be removed from it, too")
             if key_file is not None:
-                print(f"the key of pseudonyms lies in {key_file}: {KEEP_THE_KEY}")
+                print(f"the key of pseudonyms is in {key_file}: {KEEP_THE_KEY}")
             print(f"head: {made.head}")
 
 
 class InitCommand(TyperCommand):
-    """The command `init` with the options of all mechanisms. Its help shows only options of the chosen one.
+    """The command `init` with the options of all mechanisms. Its help shows only options of the chosen mechanism.
 
-    It accepts all options, so that one which does not belong to the chosen mechanism is refused with a clear sentence.
+    The command accepts all options, so that it can refuse an option of another mechanism with a clear sentence.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -272,7 +270,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
         if contents.table.class_weight is not None:
             weights = in_words(contents.table.class_weight)
-            print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
+            print(f"weights of classes: {weights} (fixed numbers; the comparator uses the same weights)")
     else:
         low, high = contents.table.target_range or (0.0, 0.0)
         # The smallest and the largest target are not printed: each belongs to one record, and is no public range.
@@ -290,11 +288,11 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     if contents.absent:
         warnings.append(
             f"the identifier {contents.table.identifier} is {listed(contents.absent)} in one row each: leave these "
-            "rows out if that means that it is missing"
+            "rows out if the word means that the identifier is missing"
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
         label = contents.table.label
-        warnings.append(f"each of {len(contents.classes)} numbers is a class of its own; {in_place_of_classes(label)}")
+        warnings.append(f"each of {len(contents.classes)} numbers is a separate class; {in_place_of_classes(label)}")
     warnings += [
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))
@@ -322,8 +320,9 @@ def _print_noise(table: "Table", noise: float) -> None:
     if noise > spread:
         print_warnings(
             [
-                f"so much noise may hide what is learned: {table.label} that is spread evenly over the range has a "
-                f"standard deviation of {with_commas(spread, 3)}; a smaller C helps, and newton-removal needs far less"
+                "so much noise may hide what the model learned: even if the values of "
+                f"{table.label} were spread evenly over the range, their standard deviation would be only "
+                f"{with_commas(spread, 3)}; a smaller C helps, and newton-removal needs far less noise"
             ]
         )
 
@@ -333,13 +332,13 @@ def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
     warnings = []
     if outside := targets.outside:
         warnings.append(
-            f"in {counted(outside, 'record')} {table.label} lies outside its range ({targets.below:,} below, "
+            f"in {counted(outside, 'record')}, {table.label} is outside its range ({targets.below:,} below, "
             f"{targets.above:,} above), and counts as the nearer end"
         )
     if values := targets.only_values:
         warnings.append(
             f"{table.label} is {' or '.join(f'{value:g}' for value in values)} in every row: is it a class? Without "
-            "--regression (target_range in a file) the model has a probability of each"
+            "--regression (target_range in a file), the model would predict a probability for each class"
         )
     return warnings
 
@@ -359,7 +358,7 @@ def _from_flags(flags: dict[str, Any], regression: bool) -> dict[str, Any]:
         example = shlex.quote(f"{label}=LOW:HIGH")
         raise ParameterError(
             f"--regression needs --range {example}, two numbers known beforehand and not taken from this file: the "
-            "guarantee rests on them, and what lies beyond them counts as the nearer one"
+            "guarantee depends on them, and a label outside this range counts as its nearer end"
         )
     return flags | {"target_range": ranges.pop(label), "ranges": ranges}
 
@@ -377,11 +376,11 @@ def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str,
         columns = listed(list(dict.fromkeys(left)))
         raise ParameterError(
             f'{path} is a draft: it has {counted(len(left), "mark")} "{MARK}" ({columns}), and no guarantee covers '
-            "what is read off the records; write what each mark asks for, from what you know without the file, and "
-            "remove the mark when that is written"
+            "values that are taken from the records; write what each mark asks for, using only what you know without "
+            "the file, and then remove the mark"
         )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
-        raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
+        raise ParameterError(f"{path} does not declare a table: it must be a mapping with at least path and label")
     if regression and declared.get("target_range") is None:
         raise ParameterError(
             f"--regression predicts numbers, but {path} has no target_range: [LOW, HIGH], two numbers that are known "
@@ -420,7 +419,7 @@ def _by_column(flag: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _category(text: str) -> tuple[str, list[str | None]]:
     column, separator, values = text.partition("=")
     if not separator or not values:
-        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing one)")
+        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing value)")
     # The string "null" itself, as a value, can only be declared in a YAML file.
     return column, [None if value in ("", "null") else value for value in values.split(",")]
 
@@ -449,7 +448,7 @@ def _by_class(texts: list[str]) -> dict[str, float]:
             try:
                 pairs = [*json.loads(text).items()]
             except ValueError as error:
-                raise ParameterError(f"--class-weight is {text!r}, which is no JSON; it must be {right}") from error
+                raise ParameterError(f"--class-weight is {text!r}, which is not JSON; it must be {right}") from error
         else:
             pairs = []
             for each in text.split(","):

@@ -17,9 +17,9 @@ from certified_unlearning.ledger.terms.deadlines import Terms
 from certified_unlearning.text import counted
 
 _MOST_NAMED = 20
-"""Identifiers of one kind that a line of text names."""
+"""Largest number of identifiers that a line of text names."""
 _SUSPICIOUS = 10
-"""If so many people are named, and none of them was ever in the data, the identifiers may be of another kind."""
+"""If at least this many people are named and none was ever in the data, the identifiers may be of another kind."""
 
 
 def request(
@@ -36,15 +36,16 @@ def request(
         bool,
         typer.Option(
             "--one-spelling",
-            help="Treat identifiers that differ from these only in blanks, case or encoding as other people's.",
+            help="Do not refuse requests because of similar identifiers in the data, which differ only in blanks, case "
+            "or encoding: they belong to other people.",
         ),
     ] = False,
     skip_unknown: Annotated[
         bool,
         typer.Option(
             "--skip-unknown",
-            help="Report people who are not in the data, or were named before, and request the others. The log records "
-            "that people are not in the data.",
+            help="Report people who are not in the data or were named before, and record requests for all others. The "
+            "log also records which people were not in the data.",
         ),
     ] = False,
     received: Annotated[
@@ -54,12 +55,13 @@ def request(
         str | None,
         typer.Option(
             metavar="PERIOD",
-            help="Time limit for the answer, from --received or today: 1month (a calendar month), 30 (days), or a day.",
+            help="Time limit for the answer: a date, or 1month (a calendar month) or 30 (days) after --received or "
+            "today.",
         ),
     ] = None,
     hold: Annotated[
         str | None,
-        typer.Option(metavar="REASON", help="Reason of a legal hold: the request waits until `release` names it."),
+        typer.Option(metavar="REASON", help="Reason for a legal hold: requests wait until `release` names the people."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -120,13 +122,13 @@ def _warnings(recorded: Recorded) -> list[str]:
     if absent < max(_SUSPICIOUS, recorded.people + len(recorded.skipped)):
         return []
     return [
-        f"none of the {absent:,} people is or was in this model's data: look whether these identifiers are of the same "
-        "kind as those in the data"
+        f"none of the {absent:,} people is or was in this model's data: check whether these identifiers are of the "
+        "same kind as the identifiers in the data"
     ]
 
 
 def _as_json(recorded: Recorded, model_dir: Path) -> dict[str, Any]:
-    """Return what `request` says, with the keys that docs/howto/ledger.md lists."""
+    """Return the output of `request --json`; docs/howto/ledger.md lists its keys."""
     return {
         "model": str(model_dir),
         "requests": recorded.people,

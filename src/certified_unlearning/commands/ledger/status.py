@@ -31,7 +31,7 @@ from certified_unlearning.text import counted
 MOST_LINES = 20
 """The largest number of late and held requests that `status` lists."""
 LATE = 3
-"""Exit status of `status --fail-when-late` if a request is late; 1 and 2 stand for errors of the user."""
+"""Exit status of `status --fail-when-late` if a request is late. The statuses 1 and 2 mean a user's mistake."""
 
 
 def status(
@@ -43,7 +43,7 @@ def status(
         typer.Option("--fail-when-late", help=f"Exit with {LATE} if a request is late, so that cron reports it."),
     ] = False,
 ) -> None:
-    """Show a model's requests and versions, what is guaranteed, how good it is, and where its weights lie."""
+    """Show a model's requests and versions, its guarantee, its quality, and the path of its weights."""
     found = requests.status(model_dir)
     if as_json:
         print(json.dumps(_status_as_json(found, model_dir, quality), indent=2))
@@ -65,7 +65,7 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
     print(labels_in_words(found.classes_from, found.target_range))
     if found.class_weight is not None:
         weights = in_words(found.class_weight)
-        print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
+        print(f"weights of classes: {weights} (fixed at `init`; the comparator uses the same weights)")
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     if found.absent:
         print(f"not in this model's data when they asked: {counted(found.absent, 'person')}")
@@ -84,12 +84,12 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
 
 
 def _is_old(found: Status) -> bool:
-    """Return whether the log in the second place may have a newer version; then no number for all versions is right."""
+    """Return whether the log's second copy may have a newer version; if so, numbers for all versions may be wrong."""
     return found.log is not None and found.log.may_have_newer_version
 
 
 def _print_open(open_requests: Sequence[OpenRequest]) -> None:
-    """Print the late requests and those on hold."""
+    """Print the requests that are late or on hold."""
     day, lines = today(), []
     for each in late(open_requests, day):
         why = "" if each.terms.hold is None else f", on hold: {each.terms.hold}"
@@ -101,7 +101,7 @@ def _print_open(open_requests: Sequence[OpenRequest]) -> None:
             lines.append(f"on hold: request {each.event} since {each.recorded}{due}: {each.terms.hold}")
     print("".join(f"{line}\n" for line in lines[:MOST_LINES]), end="")
     if len(lines) > MOST_LINES:
-        print(f"{len(lines) - MOST_LINES:,} more are late or on hold: `status --json` lists all")
+        print(f"{len(lines) - MOST_LINES:,} more are late or on hold: `status --json` lists all of them")
 
 
 def _open_as_json(request: OpenRequest) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
     """Return the output of `status --json`; docs/howto/ledger.md lists its keys."""
     state = found.state
     people, removed = _removed(state)
-    quality = look_at_quality(model_dir) if with_quality else "it was not asked for"
+    quality = look_at_quality(model_dir) if with_quality else "it was not requested"
     known = None if isinstance(quality, str) else quality
     return {
         "model": str(model_dir),
@@ -182,12 +182,10 @@ def _version_as_json(version: Version) -> dict[str, Any]:
 
 def _print_notes(found: Status, model_dir: Path) -> None:
     if found.is_busy:
-        print("an `apply` or an `add` is at work")
+        print("an `apply` or an `add` is running")
     elif found.interruption is not None:
         print(found.interruption)
     if found.source is not None:
         print(f"note: {found.source}")
     if found.in_clear:
-        print(
-            f"note: identifiers stand in the ledger in clear: {command('migrate', model_dir)} gives people pseudonyms"
-        )
+        print(f"note: the ledger has plain identifiers: {command('migrate', model_dir)} replaces them by pseudonyms")

@@ -35,11 +35,11 @@ _MEMORY = 1 << 24
 ThresholdOption = Annotated[
     str | None,
     typer.Option(
-        metavar="PROBABILITY", help="Probability from which on the --positive class is predicted; by default 0.5."
+        metavar="PROBABILITY", help="Least probability at which the --positive class is predicted; by default 0.5."
     ),
 ]
 Positive = Annotated[
-    str | None, typer.Option(metavar="CLASS", help="Class that the threshold is for; by default the second one.")
+    str | None, typer.Option(metavar="CLASS", help="Class that --threshold applies to; by default the second one.")
 ]
 
 
@@ -54,7 +54,7 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a page for one person: what was asked and done, what is and is not guaranteed, and how to check it."""
+    """Write a page for one person: what was requested and done, what is and is not guaranteed, and how to check it."""
     from certified_unlearning.files import write_text
     from certified_unlearning.ledger.personal.report import report_on
 
@@ -75,7 +75,7 @@ def show(
         print(report.as_text())
     if report.like is not None:
         print_warnings(
-            [f"records with an identifier that looks alike ({report.like!r}) are in the data: for your eyes only"]
+            [f"the data have records with a similar identifier ({report.like!r}); do not tell this to the person"]
         )
 
 
@@ -115,7 +115,7 @@ def _threshold(model: "LoadedModel", threshold: str | None, positive: str | None
     if threshold is not None:
         return model.threshold(_probability(threshold), positive)
     if positive is not None:
-        raise ParameterError(f"--positive is {positive!r}, but means nothing without a threshold")
+        raise ParameterError(f"--positive is {positive!r}, but has no effect without a threshold")
     return None
 
 
@@ -136,7 +136,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labelled records that the model did not learn from: CSV or Parquet, columns as at `init`.",
+            help="Labelled records that the model did not learn from: CSV or Parquet, with the columns of `init`.",
         ),
     ],
     threshold: ThresholdOption = None,
@@ -217,8 +217,8 @@ def _chosen(
             if known:
                 raise DataError(
                     f"{file}: {known:,} of the first {block.first_row - 1 + block.features.shape[0]:,} records "
-                    f"{_belongs(known)} whom the ledger knows: a threshold that is chosen on training records tells of "
-                    "them, also after their removal; choose it on records of other people"
+                    f"{_belongs(known)} whom the ledger knows: a threshold that is chosen on training records depends "
+                    "on them, even after their removal; choose it on records of other people"
                 )
             yield block
 
@@ -227,8 +227,8 @@ def _chosen(
     if seen:
         return threshold, []
     return threshold, [
-        f"{file} has no column {model.table.identifier!r}, so nobody has checked that it holds none of the training "
-        "records: a threshold that is chosen on them tells of them, also after their removal"
+        f"{file} has no column {model.table.identifier!r}, so it may hold training records: a threshold that is chosen "
+        "on training records depends on them, even after their removal"
     ]
 
 
@@ -236,12 +236,12 @@ def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold")
     """Print how to use a chosen threshold, and how long it may be used."""
     flags = f"--threshold {threshold.probability!r} --positive {shlex.quote(threshold.name)}"
     print(
-        "The threshold was chosen on these records, so it looks too good on them; judge it by others: "
+        "The threshold was chosen on these records, so it looks too good on them; judge it on other records: "
         f"`unlearn evaluate {shlex.quote(str(model_dir))} FILE {flags}`"
     )
     print(
-        f"`unlearn predict` takes the same options. Choose it anew after every `unlearn apply`: it tells something of "
-        f"version {model.version}, and so of the records that this version was made from."
+        f"`unlearn predict` takes the same options. Choose a new threshold after every `unlearn apply`: this threshold "
+        f"depends on version {model.version}, and so on the records that version {model.version} was made from."
     )
 
 
@@ -269,7 +269,7 @@ def warnings_about(
     names_columns: bool = True,
     decided: bool = False,
 ) -> list[str]:
-    """Return what the user must be warned about, and what helps, as tried on the remaining training records.
+    """Return warnings for the user, with advice that was tried on the remaining training records.
 
     Args:
         quality: The quality that was measured.
@@ -288,13 +288,13 @@ def warnings_about(
     try:
         return [fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
     except UnlearningError as error:
-        return [fact, f"what helps cannot be said now: {error}"]
+        return [fact, f"no advice can be computed now: {error}"]
 
 
 def warning_of(
     quality: "Quality | TargetQuality | AnswersQuality", model_dir: Path, *, decided: bool = False
 ) -> str | None:
-    """Return what the user must be warned about, without advice; arguments as for `warnings_about`."""
+    """Return the warning for the user, without advice; None if there is none. Arguments are as in `warnings_about`."""
     # A loss of accuracy that comes from chosen weights or a chosen threshold needs no warning: the user wanted it.
     told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
     if quality.fact is None or (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
@@ -345,7 +345,7 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
-        print(f"quality: not computed, for {quality}")
+        print(f"quality: not computed: {quality}")
         return
     print(f"quality {NOT_FOR_PUBLICATION}")
     print(f"  {quality.line} ({counted(quality.records, 'record')})")
@@ -356,14 +356,14 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     if quality.hardly_tells:
         print_warnings([f"{quality.fact}; {status} says what helps"])
     elif warning_of(quality, model_dir) is not None:
-        print(f"  {status} warns of it, and says what helps")
+        print(f"  {status} warns of this quality, and says what helps")
 
 
 def _require_place(output: Path, model_dir: Path, file: Path) -> None:
     if output.suffix not in (".csv", ".parquet"):
         raise ParameterError(f"--output is {output}, but its name must end in .csv or .parquet")
     if output.resolve() == file.resolve():
-        raise ParameterError(f"--output is {output}, which is FILE itself; name another")
+        raise ParameterError(f"--output is {output}, which is FILE itself; name another file")
     if model_dir.resolve() in output.resolve().parents:
         raise ParameterError(f"--output is {output}, but must not lie in the model directory {model_dir}")
 

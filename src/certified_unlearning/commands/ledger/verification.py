@@ -57,7 +57,7 @@ def verify(model_dir: Path, head: str | None) -> None:
 
     verified = verify_directory(model_dir, head)
     state, meaning = verified.state, verified.current.meaning()
-    owned = "and who has which rows are" if verified.unchecked is None else "is"
+    owned = "and the owners of its rows are" if verified.unchecked is None else "is"
     if meaning is not None:
         print(meaning)
     print(
@@ -77,5 +77,5 @@ def verify(model_dir: Path, head: str | None) -> None:
     if verified.unchecked is not None:
         print(f"note: {verified.unchecked}")
     for path in verified.strangers:
-        print(f"note: {path} is no part of the model; what it holds was not checked")
+        print(f"note: {path} is no part of the model; its content was not checked")
     print_head(verified.head)

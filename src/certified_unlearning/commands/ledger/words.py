@@ -20,7 +20,7 @@ def labels_in_words(origin: ClassesFrom | None, target_range: tuple[float, float
             "classes: taken from the records; the list stays as it is after a removal, and may show that a removed "
             "record existed"
         )
-    return "classes: declared or taken from the records; the version that made this model did not record which"
+    return "classes: declared or taken from the records; the release that made this model did not record which"
 
 
 def guarantee_as_json(version: Version) -> dict[str, Any] | None:
@@ -68,7 +68,7 @@ def guarantee_in_words(version: Version) -> str:
 
 
 def command(name: str, model_dir: Path) -> str:
-    """Return a command on a model directory as messages quote it, with its arguments."""
+    """Return a command on a model directory, with its arguments, in the form in which messages quote it."""
     return f"`{shell_command(name, model_dir)}`"
 
 

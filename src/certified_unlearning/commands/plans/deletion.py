@@ -197,8 +197,9 @@ def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) ->
         f"{first.sigma:.6g}, "
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         f"epsilon_dd is a Rényi divergence of order {flags.alpha:g} for one deleted record, if requests are fixed in "
-        "advance. Adaptive: the same, if requests depend on the learned model. Advantage: the largest that a test of "
-        "the model after the deletion can have, by Theorem 4.1, for fixed requests. K, risk: with that many steps each "
-        f"model's excess risk is at most {rounded_up(first.risk_bound)}, too. Saved: gradients of single records that "
-        f"these steps save over retraining, in all.{saving}"
+        "advance. Adaptive: this divergence if requests depend on the learned model. Advantage: an upper bound, by "
+        "Theorem 4.1, on the advantage of any test of the model after the deletion, for requests fixed in advance. "
+        "K, risk: the number of steps for which, in addition, each model's excess risk is at most "
+        f"{rounded_up(first.risk_bound)}. Saved: the number of single records' gradients that these steps save over "
+        f"retraining, in the whole stream.{saving}"
     )

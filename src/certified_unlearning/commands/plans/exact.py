@@ -274,7 +274,7 @@ def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
         _refuse(flags, "smoothness")
         bound = dual_averaging_sensitivity(lipschitz=g)
         if (flags.dimension is None) != (flags.diameter is None):
-            raise ParameterError("give both dimension and diameter, which the step size follows from, or neither")
+            raise ParameterError("give both dimension and diameter, which determine the step size, or neither")
     if flags.sigma is None:
         found = planning.plan_tree(n=n, sensitivity=bound, recompute_probability=_given(flags, "recompute"))
         noises = [found.noise, found.published_noise]
@@ -311,7 +311,7 @@ class ExactMechanism(NamedTuple):
 
     plan: Callable[[ExactFlags], list[ExactPlan]]
     noise: str = "sigma"
-    bounded: str = "gradients of records are at most {0.lipschitz:g} long"
+    bounded: str = "gradients of records have norm at most {0.lipschitz:g}"
     records: str = "least"
 
 
@@ -320,12 +320,12 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
     "noisy-sgd": ExactMechanism(partial(_noisy, accelerated=False)),
     "accelerated-noisy-sgd": ExactMechanism(partial(_noisy, accelerated=True)),
     "quantized-sgd": ExactMechanism(_quantized, noise="quantum"),
-    "linear-queries": ExactMechanism(_queries, bounded="what a record adds to a sum is at most {0.lipschitz:g} long"),
+    "linear-queries": ExactMechanism(_queries, bounded="a record adds a norm of at most {0.lipschitz:g} to a sum"),
     "dual-averaging": ExactMechanism(partial(_prefix_sums, frank_wolfe=False), records="most"),
     "frank-wolfe": ExactMechanism(
         partial(_prefix_sums, frank_wolfe=True),
-        bounded="gradients of records are at most {0.lipschitz:g} long and {0.smoothness:g}-Lipschitz in a set of "
-        "diameter {0.diameter:g}",
+        bounded="gradients of records have norm at most {0.lipschitz:g} and are {0.smoothness:g}-Lipschitz in a set "
+        "of diameter {0.diameter:g}",
         records="most",
     ),
 }
@@ -397,7 +397,7 @@ def _published(real: float | Fraction) -> int:
 
 
 def _of_tests(n: int, steps: int, batch_size: int, probability: float) -> float:
-    """Bound a deletion's mean number of gradients from above: two per batch with the record, and those of reruns."""
+    """Return an upper bound on a deletion's mean number of gradients: two per batch with the record, plus reruns."""
     each = probability_each(_below_one(probability), steps)
     again = recomputation.iterations_run_again(steps=steps, rejection=each, reflected_counts=False)
     return 2 * steps * batch_size / n + batch_size * again

@@ -64,9 +64,9 @@ def _print(plans: list[ExactPlan], flags: ExactFlags) -> None:
     console.print(table)
     bounded = "" if flags.lipschitz is None else f" and {mechanism.bounded.format(flags)}"
     console.print(
-        f"Unlearning is exact with any numbers. These say what edits of {flags.mechanism} cost while there are at "
-        f"{mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: the probability, at most, that a "
-        "deletion runs part of learning again. As printed: the source's bound on it. Learning: gradients of single "
-        "records' losses. A deletion: such gradients, tests included, at most, on average. Keep steps, batches and "
-        "noise over all edits."
+        f"Unlearning is exact, whatever these numbers are. They determine the cost of edits of {flags.mechanism} while "
+        f"there are at {mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: an upper bound on "
+        "the probability that a deletion repeats part of learning. As printed: the source's bound on this probability. "
+        "Learning: the number of gradients of single records' losses. A deletion: an upper bound on the mean number of "
+        "such gradients, including tests. Keep steps, batches and noise the same over all edits."
     )

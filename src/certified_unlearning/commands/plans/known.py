@@ -1,4 +1,4 @@
-"""Turn what people know of their problem (``C``, the number of records, a table) into constants and estimated time."""
+"""Turn the description of a problem (``C``, the number of records, a table) into constants and an estimated time."""
 
 import functools
 import json
@@ -198,11 +198,12 @@ def _known(
         return KnownProblem(n, C, 2 if classes is None else classes, features, intercept)
     superfluous = _given({"--n": n, "--classes": classes, "--features": features})
     if superfluous:
-        raise ParameterError(f"leave out {', '.join(superfluous)}: the table says it")
+        raise ParameterError(f"leave out {', '.join(superfluous)}: the table determines it")
     declared = resolve(_declared(data, label, identifier, table))
     if declared.is_regression:
         raise ParameterError(
-            f"{table} has a target_range, but this plan is made for classes; `unlearn init` prints that of numbers"
+            f"{table} has a target_range, but this command plans for classes only; for numbers, `unlearn init` prints "
+            "the plan"
         )
     n = sum(len(block.labels) - int(block.test.sum()) for block in read_blocks(declared))
     require_count(least=1, n=n)
@@ -216,12 +217,10 @@ def _declared(data: Path | None, label: str | None, identifier: str | None, tabl
             raise ParameterError("--table declares everything: leave out --data, --label and --id")
         content = read_yaml(table)
         if not isinstance(content, dict) or not isinstance(content.get("path"), str):
-            raise ParameterError(
-                f"{table} is no declaration of a table: it must be a mapping with at least path and label"
-            )
+            raise ParameterError(f"{table} does not declare a table: it must be a mapping with at least path and label")
         return _parsed(content | {"path": str(table.parent / content["path"])}, str(table))
     if label is None:
-        raise ParameterError("--label is missing: which column of --data is to be predicted")
+        raise ParameterError("--label is missing: name the column of --data to predict")
     return _parsed({"path": str(data), "label": label, "identifier": identifier}, "the table")
 
 
@@ -230,7 +229,7 @@ def _parsed(content: dict[str, object], where: str) -> Table:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time in words, with two digits; times below a tenth of a second are not told apart."""
+    """Return a time in words, with two digits; all times below a tenth of a second give the same words."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"

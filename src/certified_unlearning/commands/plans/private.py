@@ -23,18 +23,18 @@ WIDTH = 0.05
 """Width of the parabola in the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
 LARGEST_COUNT = 10**15
-"""Largest number of records, columns or steps. Up to about here, float64 distinguishes all whole numbers."""
+"""Largest number of records, columns or steps. Up to about this number, float64 distinguishes all whole numbers."""
 _COMPARED = {
     "replace-one": "replaced by any others",
-    "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
+    "add-remove": "left out, not replaced (their places stay empty, and sums are divided by the same n)",
 }
 _IN_WORDS = {
     "loss": "sigma is the noise on every mean gradient of descent, on the minimiser of output perturbation, and on the "
-    "result of the first phase of phased descent. Cost bounds what noise, steps and regulariser add to the mean loss "
-    "on these records, for the methods that have such a bound; it is far above what is usual.",
-    "gradient": "sigma is the noise on the first mean gradient; differences and later stages have noise of their own. "
-    "Gradient bounds the root of the mean squared gradient on these records, for the methods that have such a bound; "
-    "it is far above what is usual.",
+    "result of the first phase of phased descent. Cost is an upper bound on what noise, steps and regulariser add to "
+    "the mean loss on these records, for methods that have such a bound; the usual cost is far smaller.",
+    "gradient": "sigma is the noise on the first mean gradient; differences and later stages have separate noise. "
+    "Gradient is an upper bound on the root of the mean squared gradient on these records, for methods that have such "
+    "a bound; the usual gradient is far smaller.",
 }
 _SAMPLED = (
     " Methods named sampled take Poisson batches. dp-accounting computes their epsilon, which holds only if batches "
@@ -78,15 +78,15 @@ class PrivateCalibration:
     """The noise and steps that one method needs, and what they guarantee.
 
     Attributes:
-        method: The method's name in certificates. Estimators run the first three methods, `mechanisms.private` runs all
-            of them.
+        method: The method's name in certificates. Estimators run the first three methods; `mechanisms.private` runs all
+            methods.
         relation: The relation that makes two data sets neighbours, for both epsilons.
         records: The number of deleted records that the model covers.
         epsilon: The epsilon for ``records`` deleted records together.
         epsilon_one: The epsilon for one record.
         mu: The ``mu`` for one record; None for methods with Poisson batches, which have none.
-        sigma: Standard deviation of the noise on each mean gradient, or on the minimiser. If there are several stages
-            or phases, it is that of the first one.
+        sigma: Standard deviation of the noise on each mean gradient, or on the minimiser. With several stages or
+            phases, the standard deviation in the first one.
         columns: The number of columns that are learned from.
         steps: The number of steps of descent in all stages or phases, or of visits to leaves of a tree; None for output
             perturbation.
@@ -94,7 +94,8 @@ class PrivateCalibration:
         strong_convexity: The strong convexity of output perturbation's objective.
         cost: An upper bound on how much privacy adds to the mean loss on these records, if the analysis has such a
             bound. For descent it concerns the mean of the iterates. It leaves out what an embedding adds on average.
-        gradient: An upper bound on the root of the mean squared gradient on these records, if the analysis has one.
+        gradient: An upper bound on the root of the mean squared gradient on these records, if the analysis has such a
+            bound.
     """
 
     method: str
@@ -132,8 +133,8 @@ def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration],
 
     Raises:
         ParameterError: A flag is missing or invalid.
-        AssumptionError: float64 is too coarse for so little noise. Or epsilon is so large or delta so small that the
-            probability which the noise sampler leaves out would use up all of delta.
+        AssumptionError: float64 is too coarse for so little noise. Or epsilon is too large or delta too small: the
+            probability that the noise sampler leaves out would use up all of delta.
     """
     try:
         return _calibrations(flags)
@@ -174,8 +175,8 @@ def _calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[s
     one = epsilon_from_mu(mu_from_epsilon(flags.epsilon, delta) / records, delta) if records > 1 else flags.epsilon
     if not one > 0:
         raise ParameterError(
-            f"{counted(records, 'record')} within epsilon = {flags.epsilon:g} leave an epsilon of 0 at "
-            f"delta = {delta:g} for one: give a smaller --delta"
+            f"epsilon = {flags.epsilon:g} for {counted(records, 'record')} leaves an epsilon of 0 for one record at "
+            f"delta = {delta:g}: give a smaller --delta"
         )
     loss = ScalarLoss(
         name=flags.loss,  # type: ignore[arg-type]
@@ -215,8 +216,8 @@ def _calibration(method: str, plan: PrivatePlan, records: int, delta: float) -> 
     left_out = extra_delta(plan.failure, epsilon)
     if left_out > delta:
         raise AssumptionError(
-            f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: what the sampler of noise "
-            f"leaves out would add {left_out:.2g} to delta; give a smaller --epsilon or a larger --delta"
+            f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: the probability that the noise "
+            f"sampler leaves out would add {left_out:.2g} to delta; give a smaller --epsilon or a larger --delta"
         )
     return PrivateCalibration(
         method=method,
@@ -257,7 +258,8 @@ def _print(calibrations: list[PrivateCalibration], goal: str) -> None:
     console.print(table)
     first = calibrations[0]
     console.print(
-        f"Relation {first.relation}. Such a model covers {counted(first.records, 'deleted record')} with no work: "
-        f"epsilon compares it with a model that the same algorithm learns with these {_COMPARED[first.relation]}. "
+        f"Relation {first.relation}. Each model covers {counted(first.records, 'deleted record')} without further "
+        f"work: epsilon compares the model with one that the same algorithm learns when deleted records are "
+        f"{_COMPARED[first.relation]}. "
         f"{_IN_WORDS[goal]}{_SAMPLED if any(each.mu is None for each in calibrations) else ''}"
     )

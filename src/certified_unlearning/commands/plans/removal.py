@@ -65,7 +65,7 @@ def run(
     plot: Path | None,
     known: "KnownProblem | None" = None,
 ) -> None:
-    """Print every accountant's calibration, and draw the figure of epsilon against steps if it is asked for.
+    """Print every accountant's calibration, and draw the figure of epsilon against steps if it is requested.
 
     If the model is ``known``, also print the noise of a score and an estimate of the time.
 
@@ -205,10 +205,10 @@ def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "
     console.width = max(console.width, needed)  # A narrower console would cut the numbers off.
     console.print(table)
     console.print(
-        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound, after every request, for requests fixed in "
-        "advance, of the model published last; lsi and lsi-tight after learning to stationarity, shifted against "
-        "retraining for as many steps in all. A step's noise is sqrt(2 step_size) = "
-        f"{math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
+        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound for the model published last, after every "
+        "request, if requests are fixed in advance. The bounds of lsi and lsi-tight hold after learning to "
+        "stationarity; the bound of shifted compares with retraining for as many steps in all. A step's noise is "
+        f"sqrt(2 step_size) = {math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
     )
     if known is not None:
         _print_scale(console, problem, known, facts, timed)
@@ -228,19 +228,19 @@ def _print_scale(
     """Print which model this is, what its noise means, and what the estimate of the time is based on."""
     bound = facts[0]["score_bound"]
     time = (
-        " The time is an estimate: this machine's measured rate for the steps of one request that read all records, "
-        "on its processor, without starting and reading files. Expect a factor of four either way, more on a busy "
-        "machine."
+        " The time is an estimate for the steps of one request that read all records, at the rate measured on this "
+        "machine's processor. It leaves out the time to start and to read files. Expect a factor of four either way, "
+        "or more on a busy machine."
         if timed
-        else " With --features the time is estimated."
+        else " With --features, the time is estimated, too."
     )
     classes = "logistic regression" if known.classes == 2 else f"softmax regression of {known.classes} classes"
     console.print(
         f"{classes[0].upper()}{classes[1:]} of {counted(problem.n, 'record')}, C = {known.C:.4g}, "
         f"C n = {known.C * problem.n:,.0f}, {'with' if known.intercept else 'without'} intercept: "
-        f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: at most this "
-        "is the standard deviation of the noise in the score of a record of norm 1. Without noise such a score is at "
-        f"most {bound:.3g} (a bound on the weights' norm; most are far less).{time}"
+        f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: an upper bound on the "
+        "standard deviation of the noise in the score of a record of norm 1. Without noise, such a score is at most "
+        f"{bound:.3g} (a bound on the weights' norm; most scores are far smaller).{time}"
     )
 
 

@@ -35,13 +35,13 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
     if largest.column in bare:
         # The dominant column comes first.
         bare.sort(key=lambda column: column != largest.column)
-        ranges = "its range" if len(bare) == 1 else "its range, and those of the other columns of numbers"
+        ranges = "its range" if len(bare) == 1 else "its range and the ranges of the other columns of numbers"
     else:
         ranges = "the ranges of the other columns"
     if not bare:
         return (
-            f"{largest.in_words()}: most of their values lie near the middle of their ranges; declare narrower ranges, "
-            f"which need not hold the rarest values, or leave {largest.column} out"
+            f"{largest.in_words()}: most values of the other columns lie near the middle of their ranges; declare "
+            f"narrower ranges, which need not include the rarest values, or leave {largest.column} out"
         )
     return f"{largest.in_words()}; declare {ranges}: {_lines(bare, table, file)}"
 

@@ -122,7 +122,7 @@ class Criterion(NamedTuple):
             DataError: All records are of one class, or no threshold has the requested precision.
         """
         if is_of_class.all() or not is_of_class.any():
-            raise DataError("all records are of one class, and a threshold can be chosen on records of both only")
+            raise DataError("all records are of one class, but a threshold can be chosen only on records of both")
         counts = _counted(probabilities, is_of_class)
         place = _CHOICES[self.name](counts, self.least or 0.0)
         below = counts.thresholds[place + 1] if place + 1 < len(counts.thresholds) else 0.0
@@ -159,11 +159,11 @@ _CHOICES: Mapping[str, Callable[[Counts, float], int]] = {
     "recall": _with_recall,
     "precision": _with_precision,
 }
-"""Function that chooses a candidate by its position."""
+"""Functions that return the position of the best candidate, by criterion."""
 
 
 def _between(below: float, at: float) -> float:
-    """Return the number with the fewest digits near the middle of (``below``, ``at``], inside it and inside (0, 1)."""
+    """Return a number with few digits in the interval (``below``, ``at``] and in (0, 1), near the interval's middle."""
     for digits in range(1, _MOST_DIGITS + 1):
         short = float(f"{(below + at) / 2:.{digits}g}")
         if below < short <= at and 0 < short < 1:

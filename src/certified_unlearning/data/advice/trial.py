@@ -1,8 +1,8 @@
 """The quality of a model with a different regulariser or different noise, tried on some training records.
 
-Models without noise are fitted on one half of the records and evaluated on the other, both ways, so that overfitting
-does not look like an improvement. Rows are those that the model sees, including the intercept's constant if there is an
-intercept.
+Models without noise are fitted on one half of the records and evaluated on the other half, in both directions, so that
+overfitting does not look like an improvement. Rows are the rows that the model sees, including the intercept's constant
+if there is an intercept.
 """
 
 import warnings
@@ -65,7 +65,7 @@ class Noise(NamedTuple):
     Attributes:
         sigma: The noise's standard deviation on each weight. With a step size, the noise scale of each step; less of
             that noise remains in directions in which the objective is curved.
-        step_size: Size of these steps; None if noise was added to weights at once.
+        step_size: Size of these steps; None if noise was added to the weights in one go.
     """
 
     sigma: float
@@ -84,7 +84,7 @@ class Trial:
         rows: Shape ``(n, features)``.
         positions: Number of the class of each record, from 0, shape ``(n,)``.
         classes: Number of classes.
-        of_all: The number of present records, divided by the number by which the objective divides; 1 unless some were
+        of_all: The number of present records, divided by the objective's normaliser; 1 unless some records were
             removed.
         shares: Default factors on the losses of records of each class, at most 1.
     """

@@ -34,7 +34,7 @@ _MOST_NAMED = 12
 _LEFT_OUT = "leave it out"
 _CHANGED = "leave it out, or change it in the file"
 _WITHOUT_ROWS = "leave out such rows"
-_NUMBERS_ONLY = "leave out such rows, or write numbers like 1234.5; --regression (target_range) predicts these only"
+_NUMBERS_ONLY = "leave out such rows, or write numbers like 1234.5; --regression (target_range) predicts only numbers"
 _PLAIN = re.compile(r"\w\S*")
 
 
@@ -75,7 +75,7 @@ class UndeclaredError(DataError):
         many = counted(len(self._unfit), "column")
         if file is None:
             first = (
-                f"{path} has {many} that what you declared does not cover. Begin with {self._draft()}: it drafts a "
+                f"{path} has {many} that your declaration does not cover. Begin with {self._draft()}: it drafts a "
                 "declaration of all columns, for `unlearn init MODEL_DIR --table table.yaml`. Or declare by flags:"
             )
         else:
@@ -102,11 +102,11 @@ class UndeclaredError(DataError):
         if self._bare and self._table.norm == "unit":
             how = f"--range {shlex.quote(f'{self._bare[0]}=LOW:HIGH')}" if file is None else "[LOW, HIGH] below ranges"
             yield (
-                f"give each column of numbers a range, too ({how}), or the one with the largest numbers decides nearly "
-                f"alone: {listed(self._bare)}"
+                f"give each of these columns of numbers a range, too ({how}): {listed(self._bare)}; otherwise the "
+                "column with the largest numbers decides nearly alone"
             )
         if any(each.flags not in (_LEFT_OUT, _CHANGED, _WITHOUT_ROWS, _NUMBERS_ONLY) for each in self._unfit):
-            yield "write what you know without the file: no guarantee covers ranges and constants that are read off it"
+            yield "write what you know without the file: no guarantee covers ranges and constants taken from it"
 
     def _others(self, left_out: Sequence[str], file: str | None) -> str:
         others = [column for column in self._features if column not in left_out]
@@ -122,8 +122,8 @@ class _Rows:
     """The rows of a column that the declaration does not cover.
 
     Attributes:
-        counts: Number of rows by kind: ``missing`` (a value is missing that must not be) and ``others`` (a value was
-            not declared).
+        counts: Number of rows by kind: ``missing`` (a required value is missing) and ``others`` (a value was not
+            declared).
         first: The first row of each kind, from 1.
         values: The first few undeclared values, in order of occurrence.
     """
@@ -259,9 +259,9 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
         return Unfit(name, _joined(missing, others), _WITHOUT_ROWS, _WITHOUT_ROWS)
     if name in table.categories:
         others = f"{listed([*rows.values], 3)} {rows.where('others')}, not declared" if rows.counts["others"] else ""
-        null = ", with null for a missing one" if rows.counts["missing"] else ""
-        flag = f"--category {shlex.quote(f'{name}=...')} with all values that there can be{null}"
-        return Unfit(name, _joined(missing, others), flag, f"list all values that there can be below categories{null}")
+        null = ", with null for a missing value" if rows.counts["missing"] else ""
+        flag = f"--category {shlex.quote(f'{name}=...')} with all possible values{null}"
+        return Unfit(name, _joined(missing, others), flag, f"list all possible values below categories{null}")
     if not rows.counts["others"]:
         ranged = "" if name in table.ranges else f" --range {shlex.quote(f'{name}=LOW:HIGH')}"
         return Unfit(
@@ -276,7 +276,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
         return Unfit(name, reason, _CHANGED, _CHANGED)
     others = f"words such as {next(iter(rows.values))!r} {rows.where('others')}"
     if name in table.ranges or name in table.missing:
-        how = "empty them in the file if they mean a missing number, or leave out such rows"
+        how = "empty these values in the file if they mean a missing number, or leave out such rows"
         return Unfit(name, _joined(missing, others), how, how)
     return Unfit(name, _joined(missing, others), *_as_categories(column))
 
@@ -296,8 +296,8 @@ def _as_categories(column: Column) -> tuple[str, str]:
     if not rare:
         return flag, key
     few = (
-        f" (fewer than {FEWEST_OF_A_CLASS} rows have {listed(rare, 3)}: in place of ..., write what else there can "
-        "be, as you know it without the file)"
+        f" (fewer than {FEWEST_OF_A_CLASS} rows have {listed(rare, 3)}: in place of ..., write the other possible "
+        "values that you know without the file)"
     )
     return flag + few, key + few
 

@@ -47,7 +47,7 @@ def count_classes(table: Table) -> dict[str, int]:
         raise DataError(f"{table.path} holds no records")
     if len(counts) < 2:
         raise DataError(
-            f"{table.path}: the label {table.label} has {listed(sorted(counts)) or 'no value'} only, expected two or "
+            f"{table.path}: the label {table.label} has only {listed(sorted(counts)) or 'no value'}, expected two or "
             "more classes (words such as NA and None count as missing, unless classes are declared)"
         )
     return {
@@ -65,7 +65,7 @@ def in_place_of_classes(label: str) -> str:
     """Return advice for a label whose numbers are not classes."""
     quoted = shlex.quote(f"{label}=LOW:HIGH")
     return (
-        f"if they are numbers to predict, and no classes: `unlearn init --regression --range {quoted}` (in a YAML "
+        f"if they are numbers to predict, not classes: `unlearn init --regression --range {quoted}` (in a YAML "
         "file: target_range: [LOW, HIGH]), two numbers known beforehand"
     )
 
@@ -79,8 +79,8 @@ def require_common(
         return
     if 2 * len(rare) > len(counts) and are_numbers(counts):
         raise DataError(
-            f"{table.path}: the label {table.label} has {len(counts)} different numbers, most of them of fewer than "
-            f"{counted(fewest, noun)}; {in_place_of_classes(table.label)}"
+            f"{table.path}: the label {table.label} has {len(counts)} different numbers, and most of them belong to "
+            f"fewer than {counted(fewest, noun)}; {in_place_of_classes(table.label)}"
         )
     misspelt = {text: common for text in rare if (common := _more_common_spelling(text, counts)) is not None}
     named = ", ".join(
@@ -96,8 +96,8 @@ def require_common(
     its, who = ("its" if one else "their"), ("this person is" if one and counts[rare[0]] == 1 else "these people are")
     raise DataError(
         f"{table.path}: fewer than {counted(fewest, noun)} have the {'class' if one else 'classes'} {named} of the "
-        f"label {table.label}, and nobody has declared the classes: taken from the records, {its} presence "
-        f"would show in the model even after {who} removed; {correct}declare the classes that you know "
+        f"label {table.label}, and the classes are not declared. If they were taken from the records, the model would "
+        f"show {its} presence even after {who} removed; {correct}declare the classes that you know "
         f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
     )
 
@@ -136,9 +136,10 @@ def refuse_balanced(table: Table) -> NoReturn:
     names = [*counts] if table.classes is None else [str(text_of(value)) for value in table.classes]
     weights = suggested_weights({name: counts.get(name, 0) for name in names})
     raise ParameterError(
-        "class_weight is 'balanced', which counts all labels, those of people who ask to be removed later, too, so no "
-        "guarantee would cover it; give fixed numbers that you know or choose, and keep them: rounded to one digit, "
-        f"'balanced' comes to {flag_of_weights(weights)}, which still says about how rare each class is in this file"
+        "class_weight is 'balanced', which is computed from all labels, including labels of people who ask to be "
+        "removed later, so no guarantee would cover it; give fixed numbers that you know or choose, and keep them. "
+        f"Rounded to one digit, 'balanced' would be {flag_of_weights(weights)}, which still reveals roughly how rare "
+        "each class is in this file"
     )
 
 

@@ -85,17 +85,17 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
                 if len(values) != width:
                     raise DataError(
                         f"{_where(path, row, first_line)} has {counted(len(values), 'column')}, but the header has "
-                        f"{width}; is a quote or a comma missing, or too many, or is it no row?"
+                        f"{width}; is a quote or a comma missing or superfluous, or is the line not a row?"
                     )
                 if values == names and width > 1:
                     raise DataError(
-                        f"{_where(path, row, first_line)} is the header once more; leave out the line, and look "
+                        f"{_where(path, row, first_line)} is the header once more; leave out the line, and check "
                         "whether two files were joined"
                     )
                 if line > first_line and _holds_rows(values, names, prose or Prose()):
                     raise DataError(
                         f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, over lines with as "
-                        "many commas as rows have; is a quote missing, or too many? If not, take the line breaks out "
+                        "many commas as rows have; is a quote missing or superfluous? If not, take the line breaks out "
                         "of the value, declare its column as text, or leave it out"
                     )
                 block.append(values)
@@ -142,7 +142,7 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
     broken = next((name for name in names if _LINE_BREAK.search(name)), None)
     if broken is not None:
         raise DataError(
-            f"{path}, line 1: the name of a column runs over several lines; is a quote missing, or too many?"
+            f"{path}, line 1: the name of a column runs over several lines; is a quote missing or superfluous?"
         )
     return names
 
@@ -200,9 +200,7 @@ def _readable(path: str | Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         if (kind := _kind_of(path)) is not None:
-            raise DataError(
-                f"{path} is {kind}, not CSV; give it the name of what it is, or export it as CSV"
-            ) from error
+            raise DataError(f"{path} is {kind}, not CSV; name it after its real format, or export it as CSV") from error
         raise DataError(
             f"{_place_of_bad_text(path)} holds the byte 0x{byte:02x}, which is not UTF-8 text; save it as UTF-8"
         ) from error

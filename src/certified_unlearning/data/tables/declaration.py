@@ -20,7 +20,7 @@ Value = str | bool | int | float
 MOST_CLASSES = 128
 """Largest number of classes: labels are stored as 8-bit whole numbers from 0 on."""
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
-"""The smallest and the largest class weight; values outside are taken for mistakes."""
+"""The smallest and the largest class weight; values outside this range are treated as mistakes."""
 _BARE = ("true", "false")
 RUN = " to "
 """Separator between the first and the last column of a run: ``pixel_0 to pixel_767``."""
@@ -38,8 +38,8 @@ class Split(_Model):
     """Which rows of a table are test records."""
 
     test: Value = Field(
-        description="with column: the value that marks test records; without: the fraction of test records, drawn by "
-        "the seed, a number strictly between 0 and 1"
+        description="with column: the value that marks test records; without column: the fraction of test records, "
+        "drawn by the seed, a number strictly between 0 and 1"
     )
     column: str | None = Field(None, description="the column that marks test records, or null")
 
@@ -51,11 +51,11 @@ class Text(_Model):
         default=1 << 16,
         ge=2,
         le=MOST_WIDE,
-        description="how many columns the words are hashed into, chosen without looking at this file: 65536, or 16384 "
-        "for short texts; words that share a column cost a little accuracy",
+        description="number of columns into which the words are hashed, chosen without looking at this file: 65536, or "
+        "16384 for short texts; words that share a column cost a little accuracy",
     )
     ngrams: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = Field(
-        default=(1, 1), description="[least, most]: how many neighbouring words, or characters, count as one"
+        default=(1, 1), description="[least, most] number of neighbouring words, or characters, that count as one"
     )
     analyzer: Literal["word", "char", "char_wb"] = Field(
         default="word", description="word, char, or char_wb (characters within words), as scikit-learn calls them"
@@ -74,55 +74,55 @@ class Table(_Model):
     classes: tuple[Value, ...] | None = Field(
         None,
         description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
-        "those in the file, sorted, which may show that a removed record existed",
+        "the values in the file, sorted; this list may show that a removed record existed",
     )
     target_range: tuple[float, float] | None = Field(
         None,
         exclude_if=lambda ends: ends is None,
         description="[lowest, highest] of a label that is a number to predict, two numbers known beforehand and not "
-        "taken from this file: what lies outside counts as the nearer one; null: the label's values are classes. Only "
+        "taken from this file: a label outside counts as the nearer end; null: the label's values are classes. Only "
         "`unlearn init` predicts numbers",
     )
     identifier: str | None = Field(
-        None, description="the column that says whose a record is, or null; several records may be one person's"
+        None, description="the column that identifies each record's person, or null; a person may have several records"
     )
     features: tuple[str, ...] | None = Field(
         None,
-        description="a list of columns, or of runs such as 'pixel_0 to pixel_767' (all columns from the one to the "
-        "other, in the file's order); null: all other columns",
+        description="a list of columns, or of runs such as 'pixel_0 to pixel_767' (all columns from the first to the "
+        "last, in the file's order); null: all other columns",
     )
     categories: dict[str, Annotated[tuple[Value | None, ...], Field(min_length=1)]] = Field(
         {},
         description="a list of possible values for each column, or for a run of columns such as 'q1 to q20' (null: a "
-        "missing one); each value becomes a feature of 0 or 1",
+        "missing value); each value becomes a feature of 0 or 1",
     )
     ranges: dict[str, tuple[float, float]] = Field(
         {},
         description="[lowest, highest] for each column, or for a run of columns such as 'pixel_0 to pixel_767', two "
-        "numbers known beforehand and not taken from this file: they become -1 and 1, and what lies outside counts as "
-        "the nearer one",
+        "numbers known beforehand and not taken from this file: they become -1 and 1, and a value outside counts as "
+        "the nearer end",
     )
     missing: dict[str, float] = Field(
         {},
         description="a number for columns of numbers, or for runs of them, known beforehand and not taken from this "
-        "file: it stands where a value is missing; it must lie in the column's range, where there is one",
+        "file: it replaces missing values; it must lie in the column's range if there is a range",
     )
     text: dict[str, Text] = Field(
         {},
         exclude_if=lambda columns: not columns,
-        description="{width: 65536} for each column of free text: its words are hashed into so many columns. A missing "
-        "text has no words. Only `unlearn init` takes text",
+        description="{width: 65536} for each column of free text: its words are hashed into this number of columns. A "
+        "missing text has no words. Only `unlearn init` accepts text",
     )
     norm: Literal["unit", "at-most-1"] = Field(
         "unit",
         description="unit (each row is divided by its own norm; a row of zeros stays) or at-most-1 (rows stay as they "
-        "are, and a longer one is an error)",
+        "are, and a longer row is an error)",
     )
     class_weight: dict[str, float] | None = Field(
         None,
         exclude_if=lambda weights: weights is None,
-        description="a number above 0 for each class, fixed beforehand and not counted from this file: what the losses "
-        "of its records are multiplied by; null: 1 for all (not for the pipeline, which weighs all alike)",
+        description="a number above 0 for each class, fixed beforehand and not counted from this file: the factor on "
+        "the losses of its records; null: 1 for all classes (not for the pipeline, which weighs all classes equally)",
     )
     split: Split | None = Field(
         None,
@@ -169,9 +169,7 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
                 instead = ""
                 if key == "ranges" and role == "label" and not table.is_regression:
                     instead = "; a number to predict needs --regression, or target_range in a file"
-                raise ParameterError(
-                    f"{where}.{key} contains {column!r}, which is the {role} and so no feature{instead}"
-                )
+                raise ParameterError(f"{where}.{key} contains {column!r}, which is the {role}, not a feature{instead}")
     if table.features is not None and not table.features:
         raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
     _check_distinct(table.features or (), f"{where}.features")
@@ -181,9 +179,9 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
             if open_ended or (RUN in column and not written_out):
                 continue
             if table.features is not None and column not in table.features:
-                raise ParameterError(f"{where}.{key} speaks of {column!r}, which is not among the features")
+                raise ParameterError(f"{where}.{key} names {column!r}, which is not among the features")
             if key == "ranges" and column in table.categories:
-                raise ParameterError(f"{where}: {column!r} has categories and a range; a column has one or the other")
+                raise ParameterError(f"{where}: {column!r} has categories and a range; leave one of them out")
             if key == "text":
                 _check_text(table, column, where)
     for column, values in table.categories.items():
@@ -219,7 +217,7 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
 def _check_text(table: Table, column: str, where: str) -> None:
     other = next((key for key in ("categories", "ranges", "missing") if column in getattr(table, key)), None)
     if other is not None:
-        raise ParameterError(f"{where}: {column!r} is text and is named in {other}, too; a column has one or the other")
+        raise ParameterError(f"{where}: {column!r} is text, but is also named in {other}; leave one of them out")
     least, most = table.text[column].ngrams
     if least > most:
         raise ParameterError(f"{where}.text.{column}.ngrams is [{least}, {most}], but the lower number must come first")
@@ -230,7 +228,7 @@ def _check_missing(table: Table, where: str) -> None:
         key = f"{where}.missing.{column}"
         if column in table.categories:
             raise ParameterError(
-                f"{key} is {value:g}, but {column!r} has categories: declare null among them instead, for a missing one"
+                f"{key} is {value:g}, but {column!r} has categories: declare null among them, for a missing value"
             )
         if not math.isfinite(value):
             raise ParameterError(f"{key} is {value}, but must be a finite number")
@@ -296,13 +294,13 @@ def check_weights(table: Table, where: str) -> None:
     names = ", ".join(map(repr, classes))
     unknown = next((name for name in weights if name not in classes), None)
     if unknown is not None:
-        quotes = "; YAML takes a bare yes or no for true or false: put quotes around it" if unknown in _BARE else ""
+        quotes = "; YAML reads a bare yes or no as true or false: put quotes around it" if unknown in _BARE else ""
         raise ParameterError(f"{where}.class_weight names {unknown!r}, which is none of the classes {names}{quotes}")
     left_out = next((name for name in classes if name not in weights), None)
     if left_out is not None:
         raise ParameterError(
-            f"{where}.class_weight names no weight for {left_out!r}; name all of the classes {names}, with 1 for a "
-            "usual one"
+            f"{where}.class_weight names no weight for {left_out!r}; give each of the classes {names} a weight, "
+            "1 for a usual class"
         )
 
 

@@ -35,11 +35,12 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
         )
     if table.is_regression:
         raise ParameterError(
-            f"tables.{name}.target_range must be left out: the pipeline predicts classes; `unlearn init` takes numbers"
+            f"tables.{name}.target_range must be left out: the pipeline predicts only classes; `unlearn init` predicts "
+            "numbers, too"
         )
     if table.text:
         raise ParameterError(
-            f"tables.{name}.text must be left out: the pipeline takes columns of numbers; `unlearn init` takes text"
+            f"tables.{name}.text must be left out: the pipeline does not accept text; `unlearn init` does"
         )
     declared = table.classes is not None
     found = "" if declared else "; classes as found in the file"

@@ -24,20 +24,20 @@ _LISTED_ALONE = 12
 """Up to this number of features, each has a separate line."""
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _NEEDS = {
-    "classes": "list the classes that there can be",
+    "classes": "list all possible classes",
     "target_range": "write the lowest and the highest label that you know without the file, such as 0 and 1000000",
-    "categories": "list the values that there can be",
-    "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
-    "missing": "write a number that you would take without the file",
+    "categories": "list all possible values",
+    "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 for an age",
+    "missing": "write a number that you would choose without the file",
 }
 """What the author must write in place of each kind of mark."""
 _HEAD = (
-    'What is marked "check: from the data" is not public: it may tell of a record that is removed later, and no',
-    "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
-    "that is written: `unlearn init` refuses what is marked. By removing a mark you state that you would have written",
+    'Values marked "check: from the data" are not public: they may reveal a record that is removed later, and no',
+    "guarantee covers that. Each mark says what to write instead, using only what you know without the file. Then",
+    "remove the mark: `unlearn init` refuses marked values. By removing a mark, you state that you would have written",
     "the line without this file. Nobody can check that, and certificates assume it. A list without a mark has only",
-    "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you hand this",
-    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
+    "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you pass this",
+    "file on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
 )
 _PLAIN = re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*({RUN}[A-Za-z_][A-Za-z0-9_.]*)?")
 

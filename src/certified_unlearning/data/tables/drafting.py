@@ -31,7 +31,7 @@ MOST_CATEGORIES = 50
 FEW_NUMBERS = 10
 """Columns of whole numbers with at most this many different values may hold codes."""
 FEW_VALUES = 10
-"""If a column has at most this many values, it means nothing that all of them differ."""
+"""In a column with at most this many values, all values may differ by chance."""
 LIKELY_CLASSES = 10
 """A column with at most this many different values could be the label."""
 _AS_WIDE = 2.5
@@ -89,17 +89,21 @@ def draft(
         if column.name in texts:
             made.features.append(column.name)
             made.prose.append(column.name)
-            made.note(column.name, f"taken for text: its words are hashed into {Text().width:,} columns")
+            made.note(column.name, f"treated as text: its words are hashed into {Text().width:,} columns")
         elif column.name not in (label, identifier):
             _look_at_feature(column, made, identifies=column.name in likely)
     if not made.features:
-        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other one"
+        reasons = (
+            "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other column"
+        )
         raise DataError(f"{path} has no column that could be a feature ({reasons})")
     _take_ranges(columns, made)
     if len(made.features) == 1 and not made.categories and not made.prose:
         made.norm = "at-most-1"
         made.note(
-            "norm", "at-most-1, for there is one column of numbers: divided by its own norm each would become -1 or 1"
+            "norm",
+            "at-most-1, because there is only one column of numbers: divided by its own norm, each number would become "
+            "-1 or 1",
         )
     elif len(made.features) > 1:
         _look_at_shares(columns, made)
@@ -110,7 +114,11 @@ def draft(
 def _could_be_label(columns: dict[str, Column], regression: bool) -> str:
     if regression:
         of_numbers = [name for name, each in columns.items() if _is_target(each) and each.low < each.high]
-        return f"It could be {listed(of_numbers)}" if of_numbers else "None holds different numbers, and numbers alone"
+        return (
+            f"It could be {listed(of_numbers)}"
+            if of_numbers
+            else "No column has only numbers, at least two different ones"
+        )
     few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
     likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
     likely.sort(key=lambda name: (few[name], columns[name].missing > 0))
@@ -124,11 +132,11 @@ def _check_label(path: str, column: Column) -> None:
     if column.unreadable is not None:
         raise DataError(column.unreadable)
     if column.distinct is None or column.distinct > MOST_CLASSES:
-        question = "if they are numbers to predict: use --regression" if _is_target(column) else "is it a class?"
+        question = "if they are numbers to predict, use --regression" if _is_target(column) else "is it a class?"
         raise DataError(f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; {question}")
     if column.distinct < 2:
         found = listed(sorted(column.counts or ())) or "no value"
-        raise DataError(f"{path}: the label {column.name} has {found} only, expected two or more classes")
+        raise DataError(f"{path}: the label {column.name} has only {found}, expected two or more classes")
 
 
 def _is_target(column: Column) -> bool:
@@ -153,9 +161,9 @@ def _look_at_target(column: Column, made: Draft) -> None:
     made.checked.add(("target_range", "target_range"))
     made.note(column.name, f"the label; numbers from {with_commas(column.low)} to {with_commas(column.high)}")
     if column.distinct == 2:
-        made.note(column.name, "two different values only: if they are classes, leave out --regression")
+        made.note(column.name, "only two different values: if they are classes, leave out --regression")
     if column.missing:
-        made.note(column.name, f"{_rows(column.missing)} no label: leave them out of the file, `init` refuses them")
+        made.note(column.name, f"{_rows(column.missing)} no label: leave out such rows, because `init` refuses them")
 
 
 def _look_at_label(column: Column, made: Draft) -> None:
@@ -167,8 +175,8 @@ def _look_at_label(column: Column, made: Draft) -> None:
         few = f"{FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
         made.note(
             column.name,
-            f"fewer than {few} the class {', '.join(rare)}: to list it because of these "
-            "records tells of them, also after they are removed",
+            f"fewer than {few} the class {', '.join(rare)}: listing it because of these records reveals these records, "
+            "even after they are removed",
         )
     alike = groups_of(counts)
     made.notes += [
@@ -179,7 +187,7 @@ def _look_at_label(column: Column, made: Draft) -> None:
         made.checked.add(("classes", "classes"))
     if not column.missing:
         return
-    made.note(column.name, f"{_rows(column.missing)} no label: leave them out of the file, `init` refuses them")
+    made.note(column.name, f"{_rows(column.missing)} no label: leave out such rows, because `init` refuses them")
     if column.missing_words:
         words = listed(sorted(column.missing_words))
         made.note(column.name, f"{words} in this column: list it in classes if it is a class, and not missing")
@@ -198,14 +206,17 @@ def _look_at_identifiers(
             and (_NAME_OF_IDENTIFIER.fullmatch(name) or _identifies(each))
         ]
         could = f"it could be {listed(likely)}" if likely else "no column looks like one"
-        made.note("identifier", f"the ledger needs a column that says whose a row is; {could}; name it with --id")
+        made.note(
+            "identifier",
+            f"the ledger needs a column that identifies the person of each row; {could}; name it with --id",
+        )
         return likely
     column = columns[identifier]
     if column.unreadable is not None:
         raise DataError(column.unreadable)
     counts = column.counts or Counter()
     several = [count for count in counts.values() if count > 1]
-    made.note(identifier, f"whose a row is: {counted(len(counts), 'person')}")
+    made.note(identifier, f"identifies the person of each row: {counted(len(counts), 'person')}")
     if several:
         made.note(
             identifier,
@@ -213,20 +224,20 @@ def _look_at_identifiers(
         )
     if column.missing:
         words = f" (but {listed(sorted(column.missing_words))})" if column.missing_words else ""
-        what = f"{_rows(column.missing)} no identifier{words}: leave them out of the file, `init` refuses them"
+        what = f"{_rows(column.missing)} no identifier{words}: leave out such rows, because `init` refuses them"
         made.note(identifier, what)
     made.notes += [(identifier, sentence) for sentence in described(column.groups)]
     absent = {value: count for value, count in counts.items() if is_absent(value)}
     for value, count in absent.items():
         made.note(
-            identifier, f"{value!r} in {counted(count, 'row')}: if it means that there is none, leave the rows out"
+            identifier, f"{value!r} in {counted(count, 'row')}: if it means a missing identifier, leave these rows out"
         )
     mails = sum("@" in value for value in counts)
     if mails:
         made.note(
             identifier,
-            f"{counted(mails, 'value')} like an e-mail address: who asks to be removed stays in the ledger by it; "
-            "use numbers that mean nothing elsewhere",
+            f"{counted(mails, 'value')} like an e-mail address: people who ask to be removed stay in the ledger under "
+            "this identifier; use numbers that mean nothing elsewhere",
         )
     return ()
 
@@ -242,7 +253,7 @@ def _identifies(column: Column) -> bool:
 def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
     reason = reason_against(column)
     if reason is None and identifies and (column.distinct is None or 2 * column.distinct > column.present):
-        reason = "it looks like what says whose a row is"
+        reason = "it seems to identify the person of a row"
     if reason is not None:
         if column.is_prose:
             reason += f" (to learn from its words: --text {shlex.quote(column.name)})"
@@ -269,12 +280,12 @@ def reason_against(column: Column) -> str | None:
         return "it has the same value in every row"
     if column.dates:
         share = "" if column.dates == column.present else f", {column.dates:,} of {column.present:,} values"
-        return f"dates or times{share}; make a number of them that matters, such as a year or an age"
+        return f"dates or times{share}; replace them by a number that matters, such as a year or an age"
     if column.infinite:
         return f"{counted(column.infinite, 'value')} are infinite; replace them in the file"
     if column.odd:
         return (
-            f"{counted(column.odd, 'number')} in a form that is not read, such as a decimal comma, a thousands "
+            f"{counted(column.odd, 'number')} in a form that cannot be read, such as a decimal comma, a thousands "
             f"separator, a currency or a per cent sign (first in row {column.first_word}); write plain numbers"
         )
     if column.numbers and texts and (distinct is None or distinct > MOST_CATEGORIES):
@@ -299,7 +310,7 @@ def reason_against(column: Column) -> str | None:
 def _take_categories(column: Column, made: Draft) -> None:
     values: list[str | None] = [*sorted(column.counts or ())]
     if column.missing:
-        made.note(column.name, f"{_rows(column.missing)} no value, which null among the categories stands for")
+        made.note(column.name, f"{_rows(column.missing)} no value; null in the list stands for a missing value")
         values.append(None)
     made.categories[column.name] = values
     if column.booleans == column.present:
@@ -307,12 +318,12 @@ def _take_categories(column: Column, made: Draft) -> None:
         return
     counts = column.counts or Counter()
     if column.codes:
-        made.note(column.name, f"{counted(column.codes, 'number')} with zeros in front: taken for codes")
+        made.note(column.name, f"{counted(column.codes, 'number')} with leading zeros: treated as codes")
     rare = sum(count < made.least for count in counts.values())
     if rare:
         few = f"fewer than {FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
-        which_values = "one of its values: to list it" if rare == 1 else f"{rare} of its values: to list them"
-        made.note(column.name, f"{few} {which_values} because of these records tells of these records")
+        which_values = "one of its values: listing it" if rare == 1 else f"{rare} of its values: listing them"
+        made.note(column.name, f"{few} {which_values} because of these records reveals these records")
     alike = groups_of(counts)
     if alike:
         spellings = "; ".join(f"{listed(group.spellings)} differ only in {group.difference}" for group in alike)
@@ -330,11 +341,11 @@ def _take_numbers(column: Column, made: Draft) -> None:
         made.note(column.name, "numbers that are stored as text; they are read as numbers")
     if column.missing:
         made.checked.add(("missing", column.name))
-        made.note(column.name, f"{_rows(column.missing)} no number: the middle of the range stands there")
+        made.note(column.name, f"{_rows(column.missing)} no number: the middle of the range replaces it")
     if column.whole and column.distinct is not None and column.distinct <= FEW_NUMBERS:
         made.note(
             column.name,
-            f"{column.distinct} different whole numbers only: if they are codes, declare categories instead",
+            f"only {column.distinct} different whole numbers: if they are codes, declare categories instead",
         )
 
 
@@ -391,8 +402,8 @@ def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
             made.note(
                 name,
                 f"it carries about {percent(square / (square + rest))} of a row's squared norm, so "
-                f"{hardly_count(others)}: most of their values lie near the middle of their ranges; narrower ones, "
-                "which need not hold the rarest values, help",
+                f"{hardly_count(others)}: most values of the other columns lie near the middle of their ranges; "
+                "narrower ranges help, and need not include the rarest values",
             )
         if ("ranges", name) in made.checked and rest > 0:
             share = columns[name].magnitudes.share(rest, columns[name].rows, made.missing.get(name, 0.0))

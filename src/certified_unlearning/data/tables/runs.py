@@ -66,12 +66,12 @@ def _each(
             if found.get(column, value) != value:
                 raise ParameterError(
                     f"{path}: {key} gives {column!r} {_shown(found[column])} by {origin[column]!r} and {_shown(value)} "
-                    f"by {name!r}; name it once: end a run before it, and begin another after it"
+                    f"by {name!r}; name the column once: end a run before it, and begin another run after it"
                 )
             if column != name and column in categories:
                 raise ParameterError(
-                    f"{path}: {key} has the run {name!r}, which covers {column!r}, but that has categories and is no "
-                    "column of numbers; end the run before it, and begin another after it"
+                    f"{path}: {key} has the run {name!r}, which covers {column!r}, but this column has categories, "
+                    "not numbers; end the run before it, and begin another after it"
                 )
             found[column], origin[column] = value, name
     return found
@@ -112,8 +112,8 @@ def _columns(name: str, columns: Sequence[str], among: Sequence[str], path: str,
     ((first, last),) = known
     for end in (first, last):
         if end not in among:
-            raise ParameterError(f"{where}, but {end!r} is no feature; a run begins and ends at a feature")
+            raise ParameterError(f"{where}, but {end!r} is not a feature; a run begins and ends at a feature")
     start, stop = among.index(first), among.index(last)
     if start > stop:
-        raise ParameterError(f"{where}, but {last!r} stands before {first!r} in the file; write '{last}{RUN}{first}'")
+        raise ParameterError(f"{where}, but {last!r} comes before {first!r} in the file; write '{last}{RUN}{first}'")
     return among[start : stop + 1]

@@ -58,7 +58,7 @@ _MARKS = str.maketrans(
 )
 _LONE_NUMBER = re.compile(r"\+?(-?)0*(\d+?)(?:\.0*|(\.\d*[1-9])0*)?", re.ASCII)
 _MOST_DIGITS = 20
-"""Identifiers with leading zeros are tried up to so many digits."""
+"""Identifiers with leading zeros are tried up to this number of digits."""
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.' ]\d{3})+", re.ASCII)
 _UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?", re.IGNORECASE)
 _QUOTED = re.compile(r"""=?"(.*)"|'(.*?)'?""", re.DOTALL)
@@ -118,7 +118,7 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("case", _in_one_case),
     ("the form of dashes or quotation marks", _with_plain_marks),
     ("how a number is written", _as_number),
-    ("what stands around them, such as quotes or braces", _unwrapped),
+    ("the characters around them, such as quotes or braces", _unwrapped),
     ("letters of another alphabet that look alike", _in_latin),
 )
 

@@ -20,7 +20,7 @@ from certified_unlearning.data.tables.table_values import MISSING, NO_WORDS, Row
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
-"""Largest number of different values that are kept of a column. Of the identifier, all values are kept."""
+"""Largest number of different values that are kept of a column. All values of the identifier are kept."""
 _ROWS_AT_ONCE = 1 << 16
 _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50

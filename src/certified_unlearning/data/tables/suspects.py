@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""Share of a feature's variance that rounding may leave unexplained by the target in a copy of the target."""
+"""Largest share of a feature's variance that the target leaves unexplained if the feature is a rounded copy of it."""
 
 
 class Suspects:
@@ -34,7 +34,7 @@ class Suspects:
     def reason(self) -> str | None:
         """Return a sentence on the first column that should not be a feature; None if there is none."""
         for names_which, what in (
-            (self._rises, "numbers the rows: its whole numbers rise from row to row"),
+            (self._rises, "numbers the rows: its whole numbers increase from row to row"),
             (self._copies.found(), self._copies.what),
         ):
             if names_which.any():
@@ -43,7 +43,7 @@ class Suspects:
 
 
 class _CopiesOfClasses:
-    what = "is a copy of the label: each class has one value of it"
+    what = "is a copy of the label: each class has a single value of this column"
 
     def __init__(self, features: int, classes: int) -> None:
         self._least = np.full((classes, features), np.inf)
@@ -64,7 +64,7 @@ class _CopiesOfClasses:
 
 
 class _CopiesOfTargets:
-    what = "is a copy of the label: the one is the other times a number, plus a number"
+    what = "is a copy of the label: it is a linear function of the label"
 
     def __init__(self, features: int) -> None:
         self._features = features

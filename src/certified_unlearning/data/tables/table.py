@@ -119,7 +119,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns whose names say that they are no features, with the reason, unless they were chosen."""
+    """Return the columns whose names suggest that they are not features, with the reason, unless they were chosen."""
     roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
     index = index_columns(table.path, columns)
     found: dict[str, str] = {}
@@ -131,7 +131,7 @@ def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
         elif _plain_name(column) in roles:
             found[column] = f"is named like the {roles[_plain_name(column)]}"
         elif _IDENTIFIES.fullmatch(column.strip()):
-            found[column] = "seems to say whose a row is, or which"
+            found[column] = "seems to identify people or rows"
     return found
 
 
@@ -277,7 +277,7 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
     if several is not None:
         raise DataError(
             f"{table.path}: the identifier {table.identifier} is {several!r} in {absent[several]:,} rows, as if it "
-            "were missing there, and they would be one person's; leave out these rows, or write their identifiers"
+            "were missing there, and these rows would count as one person's; leave them out, or write their identifiers"
         )
 
 

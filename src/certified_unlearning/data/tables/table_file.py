@@ -68,7 +68,7 @@ def column_names(path: str) -> list[str]:
             commas.
     """
     if Path(path).is_fifo():
-        raise DataError(f"{path} is a pipe, which can be read once only; write what comes from it into a file")
+        raise DataError(f"{path} is a pipe, which can be read only once; write its content into a file")
     if is_csv(path):
         names = _csv_names(path)
     else:

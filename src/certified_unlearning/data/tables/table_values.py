@@ -201,8 +201,8 @@ class Rows:
         if pa.types.is_floating(values.type):
             raise DataError(
                 f"{self.path}: the identifier {column} is stored as floating-point numbers ({values.type}), which are "
-                "rounded from 2^53 on and would make one person of several; store whole numbers or text (where one is "
-                'missing, pandas needs the type "Int64")'
+                "rounded from 2^53 on and could merge several people into one; store whole numbers or text (if "
+                'identifiers are missing, pandas needs the type "Int64")'
             )
         if not _is_text(values) and not pa.types.is_integer(values.type):
             return
@@ -223,8 +223,8 @@ class Rows:
         if long.sum() >= _MANY_LONG and not (long & ~cut).any():
             place = int(long.argmax())
             raise DataError(
-                f"{self.where(place)}: the identifier {column} is {values[place].as_py()}, and all long ones end in "
-                "zeros after 15 digits, which is what a spreadsheet leaves of longer numbers; export the column as text"
+                f"{self.where(place)}: the identifier {column} is {values[place].as_py()}, and all long identifiers "
+                "end in zeros after 15 digits, because spreadsheets round longer numbers; export the column as text"
             )
 
     def _refuse_truth_among_numbers(self, lower: pa.StringArray, absent: pa.BooleanArray, column: str) -> None:
