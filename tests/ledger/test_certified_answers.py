@@ -412,7 +412,7 @@ def test_answers_no_better_than_the_most_frequent_class_are_warned_of(
     other = {"yes": "no", "no": "yes"}
     original.table.assign(ill=original.table["ill"].map(other)).to_csv(tmp_path / "wrong.csv", index=False)
     warnings = json.loads(unlearn("evaluate", model, tmp_path / "wrong.csv", "--json").stdout)["warnings"]
-    assert "right no more often than always saying the most frequent class" in warnings[0]
+    assert "right no more often than always predicting the most frequent class" in warnings[0]
 
 
 def test_a_block_without_answers_is_written_as_others_are(

@@ -78,7 +78,7 @@ class AnswersQuality:
         if self._accuracy is None or self.right > self.most:
             return None
         return (
-            "the model is right no more often than always saying the most frequent class "
+            "the model is right no more often than always predicting the most frequent class "
             f"({self._accuracy:.3f} against {self.most / self.answered:.3f} of the answers)"
         )
 

@@ -28,7 +28,7 @@ def log(
     """Keep a second copy of the log in another place. Every event is written there before it is confirmed.
 
     If the directory is lost and restored from a backup, `unlearn replay` then brings it up to date. The copy of the log
-    names the people who requested a removal: keep it as secret as the directory.
+    has pseudonyms of the people who requested a removal: keep it as secret as the directory.
     """
     if (to is None) != stop:
         raise ParameterError("give either --to with a file or --stop")

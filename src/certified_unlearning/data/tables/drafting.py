@@ -236,8 +236,8 @@ def _look_at_identifiers(
     if mails:
         made.note(
             identifier,
-            f"{counted(mails, 'value')} like an e-mail address: people who ask to be removed stay in the ledger under "
-            "this identifier; use numbers that mean nothing elsewhere",
+            f"{counted(mails, 'value')} like an e-mail address: for people who were removed, a ledger keeps a pseudonym, "
+            "which its key connects with the address; use numbers that mean nothing elsewhere",
         )
     return ()
 
