@@ -1,4 +1,4 @@
-"""Measures of measured rates: slopes of excess risk on logarithmic axes, and excess risk divided by the stated rate."""
+"""Measures of the experiment `exact_rates`: slopes on logarithmic axes, and excess risk divided by the stated rate."""
 
 import math
 from collections.abc import Sequence
