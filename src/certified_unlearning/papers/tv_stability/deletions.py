@@ -1,4 +1,4 @@
-"""The cost of deleting a record and the accuracy, for every system on a grid of its constants."""
+"""The accuracy and the cost of deleting a record, for every system on a grid of its constants."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -141,7 +141,10 @@ def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OnePass:
-    """A setting of one pass: constants, learner, sensitivity of a sum to one record, and map back to models of rows."""
+    """A setting of a learner of one pass.
+
+    ``sensitivity`` is the sensitivity of a sum to one record. ``lift`` maps the learned models to models of whole rows.
+    """
 
     constants: dict[str, Any]
     learner: PrefixLearner
@@ -253,5 +256,5 @@ def _langevin(task: HeldOut, epsilon: float, sweep: Deletions) -> dict[str, Any]
 
 
 def _constants(**given: Any) -> dict[str, Any]:
-    """Return a system's constants, with 0 for those that it does not have."""
+    """Return a system's constants; constants that the system does not have are 0."""
     return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "radius": 0.0, "shards": 0, "slices": 0, **given}

@@ -34,7 +34,7 @@ class _Task:
     test_labels: Tensor
 
     def accuracy(self, models: Tensor) -> Tensor:
-        """Return each model's share of correct classes, shape ``(trials,)``."""
+        """Return each model's share of correctly classified records, shape ``(trials,)``."""
         if self.records.loss == "logistic":
             return accuracies(models, self.test_rows, self.test_labels)
         by_class = models.view(len(models), -1, self.records.classes)
@@ -44,8 +44,8 @@ class _Task:
 def edits_table(sweep: Edits) -> pd.DataFrame:
     """Return the cost and the accuracy of a stream of edits: one row for each sigma.
 
-    Learning does not see the last ``insertions`` records of a random order. Edits come in random order, and deletions
-    are random among the learned records. The stream is the same for all sigma and trials.
+    Learning does not see the last ``insertions`` records of a random order. Edits come in random order, and the deleted
+    records are drawn from the learned records. The stream is the same for all values of sigma and all trials.
 
     Raises:
         ParameterError: There are not enough records.
@@ -63,7 +63,7 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
 
 
 def expected_without_noise(n: int, edits: list[int], steps: int, batch_size: int) -> float:
-    """Return the expected number of edits of a stream that cause a recomputation without noise."""
+    """Return the expected number of edits that cause a recomputation, for a stream without noise."""
     expected = 0.0
     for edit in edits:
         if edit == INSERTION:

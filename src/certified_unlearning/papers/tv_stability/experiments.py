@@ -30,13 +30,14 @@ DELETION_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each data set, system and setting of its constants.
 
-``gradients`` is the mean cost of deleting one record, over records, in single-record gradients including tests. Errors
-are standard errors of means over trials. ``recompute_bound`` holds for every data set. For mini-batches, it is ``1 - (1
-- m/n)^T``; for noisy sums, it is that for gradients of norm at most 1, or at most 2 for projected rows.
-``validation_accuracy`` is that of separate runs that learn five sixths of the training records, measured on the last
-sixth. Settings are chosen by it. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of
-the grid; 0 if there is no noise. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's
-ball. ``epsilon`` is 0 for exact systems. ``seconds`` is the time of the row, for all trials.
+``gradients`` is the cost of deleting one record, as a mean over records. It counts single-record gradients, including
+those of tests. Errors are standard errors of means over trials. ``recompute_bound`` is a bound on
+``recompute_probability`` that holds for every data set. For mini-batches, the bound is ``1 - (1 - m/n)^T``; for noisy
+sums, it is the bound for gradients of norm at most 1, or at most 2 for projected rows. ``validation_accuracy`` is
+measured in separate runs, which learn five sixths of the training records and are tested on the last sixth. Settings
+are chosen by validation accuracy. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of
+the grid; 0 if there is no noise. One pass has as many steps as there are records; ``radius`` is the radius of
+Frank-Wolfe's ball. ``epsilon`` is 0 for exact systems. ``seconds`` is the time that all trials of the row took.
 """
 
 EDIT_ROWS = pa.schema(
@@ -57,11 +58,11 @@ EDIT_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each sigma.
 
-The values are means over trials, and their standard deviations, after the whole stream.
+The values are means and standard deviations over trials, measured after the whole stream.
 
 ``unstable_edits`` counts the edits that caused a recomputation, and ``iterations_run_again`` counts the recomputed
 iterations. ``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is the time of all
-edits of all trials, and ``learning_seconds`` is that of learning.
+edits of all trials, and ``learning_seconds`` is the time of learning.
 """
 
 
@@ -79,28 +80,28 @@ RATE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each part, method, setting and trial.
 
-``error`` is the excess risk: the empirical one for chapter 4's learners, and otherwise that for the distribution of
-records. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms. ``seconds`` is the row's
-share of the time of its setting.
+``error`` is an excess risk: the empirical risk for chapter 4's learners except Theorem 48's, and otherwise the risk for
+the distribution of records. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms.
+``seconds`` is the time of the setting divided by the number of its trials.
 """
 
 
 def make_deletions(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system on its grid; it raises the same errors as `deletions.deletions_table`."""
+    """Measure every system on its grid; errors are those of `deletions.deletions_table`."""
     from certified_unlearning.papers.tv_stability.deletions import deletions_table
 
     return deletions_table(inputs.sweep)
 
 
 def make_edits(inputs: Inputs) -> pd.DataFrame:
-    """Run the stream of edits for every sigma; it raises the same errors as `edits.edits_table`."""
+    """Run the stream of edits for every sigma; errors are those of `edits.edits_table`."""
     from certified_unlearning.papers.tv_stability.edits import edits_table
 
     return edits_table(inputs.sweep)
 
 
 def make_rates(inputs: Inputs) -> pd.DataFrame:
-    """Run every learner at the parameters of its theorem; it raises the same errors as `rates.table.rates_table`."""
+    """Run every learner at the parameters of its theorem; errors are those of `rates.table.rates_table`."""
     from certified_unlearning.papers.tv_stability.rates.table import rates_table
 
     return rates_table(inputs.sweep)
@@ -115,14 +116,14 @@ DELETIONS = Experiment(
     needs_data=False,
     draw=f"{_HERE}.figures:draw_deletions",
     caption=Caption(
-        "Test accuracy against the gradients of a deletion: exact systems, retraining, Langevin unlearning",
-        "Each system runs on a grid of its constants. The figure shows the settings that are better on validation "
-        "records than all cheaper ones of the system, with test accuracy and costs of other runs. Bars are two "
-        "standard errors of the mean over runs. Gradients are single-record gradients, including those of tests, as a "
-        "mean over the deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: noisy "
-        "sums, over all records or in one pass. Right: the systems for comparison. Settings further up and to the "
-        "left are better. Langevin unlearning is not exact: its points have epsilon above 0. The figure does not "
-        "depend on the preset’s data set.",
+        "Test accuracy against the gradients of a deletion: exact systems, retraining, and Langevin unlearning",
+        "Each system runs on a grid of its constants. The figure shows a setting if it is better on validation records "
+        "than all cheaper settings of its system. Test accuracy and costs are from other runs. Bars are two standard "
+        "errors of the mean over runs. Costs are single-record gradients, including those of tests, averaged over the "
+        "deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: noisy sums, over all "
+        "records or in one pass. Right: the systems for comparison. Settings further up and to the left are better. "
+        "Langevin unlearning is not exact: its points have epsilon above 0. The figure does not depend on the "
+        "preset’s data set.",
         "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD are furthest to "
         "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, and full batches and Langevin "
         "unlearning need far more than one pass.",
@@ -139,12 +140,12 @@ EDITS = Experiment(
     draw=f"{_HERE}.figures:draw_edits",
     caption=Caption(
         "A stream of deletions and insertions: edits that cause a recomputation, and test accuracy, against the noise",
-        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, with the records in random order. "
+        "Softmax or logistic regression by noisy mini-batch SGD is edited exactly, and the edits come in random order. "
         "Left: the number of edits that recomputed a part of the run, and the recomputed iterations, in units of a "
         "whole run. Right: test accuracy after the stream. The dotted lines on the left are the expected values "
         "without noise. Bars are two standard deviations over runs. The figure does not depend on the preset’s data "
         "set.",
-        "Both counts fall as sigma grows, that of iterations faster; accuracy falls first slowly and then fast.",
+        "Both counts fall as sigma grows, the count of iterations faster; accuracy falls first slowly and then fast.",
     ),
 )
 EXACT_RATES = Experiment(
@@ -157,13 +158,14 @@ EXACT_RATES = Experiment(
     draw=f"{_HERE}.rates.figure:draw_rates",
     caption=Caption(
         "Excess risk of exact learners at their theorems’ parameters, with fitted slopes",
-        "The records are synthetic, with one entry each, and their best models are known. Above are learners on "
-        "mini-batches, with their empirical risk, and with the population risk (Theorem 48). Below is one pass over "
-        "records, with the population risk. Its noise makes the probability of a recomputation at most ρ for each "
-        "edit. The horizontal axes are records, ρ, and columns, of which all but ten are zero. Noisy SGD that is "
-        "stable has a sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap intervals. "
-        "After a line’s name come the slope that is fitted on logarithmic axes, its interval in parentheses, and the "
-        "slope of the theorem in square brackets. The figure does not depend on the preset’s data set.",
+        "The records are synthetic, with one nonzero entry each, so the best models are known. The upper panels show "
+        "learners on mini-batches: the excess empirical risk, or the excess population risk for Theorem 48. The lower "
+        "panels show the excess population risk of learners in one pass over the records. The noise of a pass makes "
+        "the probability of a recomputation at most ρ for each edit. The horizontal axes are the number of records, ρ, "
+        "or the number of columns; all but ten columns are zero. Stable noisy SGD learns only a sixteenth of the "
+        "records. Points are means over trials, and bars are 95 % bootstrap intervals. The legends show slopes fitted "
+        "on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in square brackets. "
+        "The figure does not depend on the preset’s data set.",
         "Lines that fall with records and with ρ at about the stated slopes or steeper, and that rise with columns "
         "as stated or more slowly.",
     ),

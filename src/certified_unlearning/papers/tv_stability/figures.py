@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import title_of
 
 LEAST_GAIN = 0.003
-"""The validation accuracy that a costlier setting must gain to be shown, which is about its variation between runs."""
+"""The least gain in validation accuracy at which a costlier setting is shown: about the variation between runs."""
 _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 
@@ -53,7 +53,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def frontier(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the settings of one system, cheapest first, each better on validation records than every cheaper one."""
+    """Return the settings of one system that are better on validation records than all cheaper ones, cheapest first."""
     chosen, best = [], float("-inf")
     for index, row in rows.sort_values(["gradients", "validation_accuracy"], ascending=[True, False]).iterrows():
         if row["validation_accuracy"] >= best + LEAST_GAIN:
@@ -72,8 +72,8 @@ def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         cost, accuracy = figure.subplots(1, 2)
         unstable, again, key = Look(blue, "o"), Look(orange, "s", DASHED), {}
         for y, scale, look, label in (
-            ("unstable_edits", 1, unstable, "Edits that computed again"),
-            ("iterations_run_again", steps, again, "Iterations run again, in runs"),
+            ("unstable_edits", 1, unstable, "Edits with a recomputation"),
+            ("iterations_run_again", steps, again, "Recomputed iterations, in runs"),
         ):
             bars = {"yerr": 2 * rows[f"{y}_std"] / scale, **_BARS}
             cost.errorbar(rows["sigma"], rows[y] / scale, **bars, **look.line())

@@ -11,11 +11,11 @@ from certified_unlearning.reproduction.summaries import Row
 from certified_unlearning.text import unbroken
 
 CLOSE = 0.01
-"""The largest loss in validation accuracy of a chosen setting, compared with plain SGD's best setting."""
+"""The largest allowed loss in validation accuracy, compared with plain SGD's best setting."""
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return the cost of a deletion at plain SGD's accuracy on each data set, and what noise saves in a stream.
+    """Return sentences about the cost of a deletion on each data set, and about the effect of noise in a stream.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -27,7 +27,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def deletion(rows: pd.DataFrame) -> str:
-    """Return the cheapest exact system whose accuracy is close to that of plain SGD at its best.
+    """Return a sentence about the cheapest exact system whose accuracy is close to plain SGD's best.
 
     Settings are chosen by validation accuracy; the reported accuracy is the test accuracy of other runs.
 
@@ -41,26 +41,26 @@ def deletion(rows: pd.DataFrame) -> str:
     first = cheapest.iloc[0]
     data = title_of(str(rows["data"].iloc[0]))
     start = (
-        f"Deleted exactly from {data}: at an accuracy within {CLOSE:g} of plain SGD's best "
+        f"Exact deletion from {data}: at an accuracy within {CLOSE:g} of plain SGD's best "
         f"({best['accuracy']:.1%} of test records right), "
     )
     if first["system"] == "retraining":
-        return f"{start}nothing takes fewer gradients than retraining, {again['gradients']:,.0f}."
+        return f"{start}no system takes fewer gradients than retraining, {again['gradients']:,.0f}."
     sharded = cheapest[cheapest["system"] == "sisa"]
-    sisa = "SISA does not reach it"
+    sisa = "SISA does not reach this accuracy"
     if first["system"] == "sisa":
-        sisa = "no other system takes fewer"
+        sisa = "no other system takes fewer gradients"
     elif not sharded.empty:
         sisa = f"SISA takes {_gradients(sharded.iloc[0])}"
     return (
         f"{start}{SYSTEMS[str(first['system'])]} takes {_gradients(first)} gradients a record "
-        f"({first['accuracy']:.1%} right), retraining {_gradients(again)}, "
+        f"({first['accuracy']:.1%} right), and retraining takes {_gradients(again)}, "
         f"{unbroken(format(again['gradients'] / first['gradients'], '.2g') + ' times')} as many; {sisa}."
     )
 
 
 def stream(rows: pd.DataFrame) -> str:
-    """Return how many edits caused a recomputation at the smallest and the largest sigma, and the cost of retraining.
+    """Return sentences about recomputations at the smallest and the largest sigma, and about the cost of retraining.
 
     Args:
         rows: The rows of ``edits``.
@@ -71,10 +71,10 @@ def stream(rows: pd.DataFrame) -> str:
     gradients = last["edits"] * last["steps"] * last["batch_size"] / last["gradients"]
     seconds = last["edits"] * last["learning_seconds"] / last["seconds"]
     return (
-        f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} computed part of the run "
-        f"again at {_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after them is "
-        f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise "
-        f"{first['expected_without_noise']:.1f} are expected. Retraining after every edit takes "
+        f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} recomputed a part of the run at "
+        f"{_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after the edits is "
+        f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise, "
+        f"{first['expected_without_noise']:.1f} such edits are expected. Retraining after every edit takes "
         f"{_times(gradients)} the gradients, and {_times(seconds)} the seconds, of the stream at {_sigma(last)}."
     )
 

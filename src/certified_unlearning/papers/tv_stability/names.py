@@ -60,4 +60,4 @@ RATE_PARTS = {
         {"projected Frank-Wolfe": -2 / 3, "projected dual averaging": -1 / 3},
     ),
 }
-"""The panels of the experiment `exact_rates`, by the names of its parts: the axes, and the slopes by theory."""
+"""The panels of the experiment `exact_rates`, by the names of its parts: the axes, and the theoretical slopes."""

@@ -57,11 +57,11 @@ class Deletions(TwoClassSweep):
 
 
 class Edits(Sweep):
-    """A stream of deletions and insertions: how many edits cause a recomputation, and how large it is, by the noise."""
+    """A stream of deletions and insertions: the number and the size of recomputations, by the noise."""
 
     data: _DataSet = Field(description="the name of a built-in data set")
     row_scale: PositiveFloat = Field(
-        description="the factor by which the data set's rows are shorter than those for step_size and sigma, above 0"
+        description="the factor by which the data set's rows are shorter than rows fitting step_size and sigma, above 0"
     )
     deletions: PositiveInt = Field(description="records deleted, a whole number, at least 1")
     insertions: PositiveInt = Field(description="records inserted, which learning did not see, at least 1")
@@ -84,7 +84,7 @@ class ExactRates(Sweep):
 
     n: _Several = Field(description="records of chapter 4's learners: at least two distinct whole numbers")
     rho: _Shares = Field(
-        description="shares of edits that may compute again, of chapter 4's learners: at least two distinct numbers"
+        description="shares of edits that may cause a recomputation, for chapter 4: at least two distinct numbers"
     )
     columns: _Several = Field(
         description="columns of rows, all but the first 10 of them zero: at least two distinct whole numbers from 10 on"
@@ -93,7 +93,7 @@ class ExactRates(Sweep):
     population_rho: PositiveFloat = Field(description="stability of Theorem 48, above 0")
     pass_n: _Several = Field(description="records of chapter 5's learners: at least two distinct whole numbers")
     pass_rho: _Shares = Field(
-        description="shares of edits that may compute again, of chapter 5's learners: at least two distinct numbers"
+        description="shares of edits that may cause a recomputation, for chapter 5: at least two distinct numbers"
     )
     pass_columns: _Several = Field(
         description="columns of chapter 5's rows, all but 10 of them zero: at least two distinct whole numbers from 10"
@@ -107,8 +107,8 @@ class ExactRates(Sweep):
         """Return the error of values that do not fit together, or None."""
         for name, columns in (("columns", self.columns), ("pass_columns", self.pass_columns)):
             if min(columns) < 10:
-                return f"{name} contains {min(columns)}, but 10 columns are not zero"
+                return f"{name} contains {min(columns)}, but must be at least 10, because 10 columns are not zero"
         if min(self.n) * max(self.rho) < 1 or max(self.n) * min(self.rho) < 1:
             least = min(min(self.n) * max(self.rho), max(self.n) * min(self.rho))
-            return f"n rho must be at least 1, or no record may be looked at, got {least:g}"
+            return f"n rho must be at least 1, so that at least one record may be used, got {least:g}"
         return None

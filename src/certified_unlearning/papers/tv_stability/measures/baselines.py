@@ -12,7 +12,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 
 @sweep("R = {slices}")
 def sharding_speedups(*, slices: int, shards: int, printed: bool) -> float:
-    """Return SISA's saving in computation for a uniform record, divided by the stated saving."""
+    """Return SISA's saving in computation for a uniformly drawn record, divided by the stated saving."""
     system = Sisa(shards=shards, slices=slices, steps=60 * slices, batch_size=1, step_size=1.0)
     stages = [system.steps_of(stage) for stage in range(slices)]
     average = sum(sum(stages[first:]) for first in range(slices)) / slices
@@ -22,14 +22,14 @@ def sharding_speedups(*, slices: int, shards: int, printed: bool) -> float:
 
 @sweep("{rho:g}")
 def private_calls_over_bound(*, rho: float, edits: list[int]) -> list[Quantity]:
-    """Return how often Algorithm 25 computes a private model in a stream of edits over Theorem 50's ``2 rho k``."""
+    """Return the number of private models of Algorithm 25 in a stream, divided by Theorem 50's ``2 rho k``."""
     budget = GroupBudget(rho=rho, epsilon=1.0, delta=1e-6)
     return [Quantity(count // budget.edits / (2 * rho * count)) for count in edits]
 
 
 @sweep("rho = {rho:g}")
 def private_guarantee(*, rho: float, epsilon: float) -> dict[str, float]:
-    """Return epsilon and delta of the edits between two computations of Algorithm 25, divided by the required ones."""
+    """Return Algorithm 25's epsilon and delta between two private models, divided by the required values."""
     budget = GroupBudget(rho=rho, epsilon=epsilon, delta=1e-6)
     reached = group_guarantee(budget.learner_epsilon, budget.learner_delta, edits=budget.edits)
     return {"epsilon": reached[0] / epsilon, "delta": reached[1] / 1e-6}
@@ -37,10 +37,11 @@ def private_guarantee(*, rho: float, epsilon: float) -> dict[str, float]:
 
 @sweep("g = {group}")
 def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> float:
-    """Return the delta of groups that an example of private output reaches, divided by Remark 7's.
+    """Return the delta that an example of private output reaches for groups, divided by Remark 7's delta.
 
-    The example says yes with probability ``delta (1 + e^epsilon + ...)``, with one more term for each further record.
-    The printed value is ``g epsilon^((g - 1) epsilon) delta``, and the meant one is ``g e^((g - 1) epsilon) delta``.
+    The example answers yes with probability ``delta (1 + e^epsilon + ...)``, with one more term for each further
+    record. The printed value is ``g epsilon^((g - 1) epsilon) delta``, and the intended value is ``g e^((g - 1)
+    epsilon) delta``.
     """
     reached = sum(math.exp(number * epsilon) for number in range(group))
     stated = group_guarantee(epsilon, 1.0, edits=group)[1]
@@ -51,7 +52,10 @@ def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> flo
 
 @sweep("rho = {rho:g}")
 def noisy_mean_distance(*, n: int, rho: float) -> float:
-    """Return the largest movement of the noisy mean of a unit ball's points by one replacement, divided by ``rho``."""
+    """Return the largest total variation between noisy means of points in a unit ball, divided by ``rho``.
+
+    The means are before and after one replacement.
+    """
     return gaussian_tv(2 / n / noisy_mean_sigma(n=n, rho=rho)) / rho
 
 
@@ -59,8 +63,8 @@ def noisy_mean_distance(*, n: int, rho: float) -> float:
 def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, float]:
     """Return the mean squared errors of both stable means divided by the rates of Claims 11 and 12, without constants.
 
-    Half the points are 1 and half are -1, in one coordinate. The mean of ``s = rho n`` of them without replacement has
-    variance ``(1 - s / n) n / ((n - 1) s)``.
+    Half the points are 1 and half are -1, in one coordinate. The mean of ``s = rho n`` points, drawn without
+    replacement, has variance ``(1 - s / n) n / ((n - 1) s)``.
     """
     taken = rho * n
     subsampled = (1 - taken / n) * n / ((n - 1) * taken)
@@ -70,9 +74,9 @@ def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, fl
 
 @sweep("rho = {rho:g}")
 def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> float:
-    """Return the records of all copies of Proposition 11's small data set divided by the number of existing records.
+    """Return the number of records in all copies of Proposition 11's small data set, divided by ``n``.
 
-    There are ``K = floor(0.1 / rho)`` copies of ``100 n alpha`` records as printed, or of ``10 n alpha / K``.
+    There are ``K = floor(0.1 / rho)`` copies of ``100 n alpha`` records as printed, or of ``10 n alpha / K`` records.
     """
     copies = math.floor(0.1 / rho)
     small = math.ceil(100 * n * accuracy if printed else 10 * n * accuracy / copies)
@@ -83,7 +87,7 @@ def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> 
 def solution_of_section_c_1(*, n: int, dimension: int, edits: int, cube_root: bool) -> float:
     """Return the right side of ``rho = k n d / (rho n)^2`` divided by its left side.
 
-    The rho is ``sqrt(k d / n)``, or the cube root of ``k d / n``.
+    ``rho`` is ``sqrt(k d / n)``, or the cube root of ``k d / n``.
     """
     rho = (edits * dimension / n) ** (1 / 3 if cube_root else 1 / 2)
     return float(edits * n * dimension / (rho * n) ** 2 / rho)

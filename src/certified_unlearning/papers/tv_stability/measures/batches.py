@@ -24,7 +24,7 @@ Growth = tuple[int, int, int, int]
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def deleted_batches(*, size: tuple[int, int]) -> float:
-    """Return the distance of batches after uniform replacement from uniform batches, for ``n, m``."""
+    """Return the distance from uniform batches after a uniform replacement of the deleted record, for ``n, m``."""
     n, m = size
     return _from_uniform(enumeration.batch_after_deletion(n, m), subsets(range(n - 1), m))
 
@@ -55,14 +55,14 @@ def shrunk_batches(*, size: Growth) -> float:
 
 @measure
 def replaced_member_counts(*, n: int, batch_size: int, replaced: int, added: int) -> dict[str, float]:
-    """Return the distribution of the number of members of a batch that an edit replaces, Proposition 9's ``j``."""
+    """Return the distribution of Proposition 9's ``j``, the number of members of a batch that an edit replaces."""
     law = replaced_members(n=n, batch_size=batch_size, replaced=replaced, added=added)
     return {f"J = {count}": float(chance) for count, chance in enumerate(law)}
 
 
 @measure
 def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
-    """Return the distance of all batches from those of a fresh run, after an edit of sub-sample-GD.
+    """Return the distance between all batches of an edited run and of a fresh run of sub-sample-GD.
 
     The batches determine the models.
     """
@@ -75,11 +75,10 @@ def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
 def edits_that_compute_again(
     *, n: int, batch_size: int, steps: int, stated: Literal["exact", "one draw"]
 ) -> dict[str, float]:
-    """Return the probability that a deletion, and an insertion, causes a recomputation, divided by the stated one.
+    """Return a deletion's and an insertion's probability of a recomputation, divided by the stated probability.
 
-    The probability is found by enumeration.
-
-    ``exact`` is ``1 - (1 - m / n)^T`` and ``1 - (1 - m / (n + 1))^T``; ``one draw`` is ``T m / n`` for an insertion.
+    The probabilities are found by enumeration. The stated probabilities are ``1 - (1 - m / n)^T`` and
+    ``1 - (1 - m / (n + 1))^T`` (``exact``), or ``T m / n`` for an insertion (``one draw``).
     """
     constants = {"n": n, "batch_size": batch_size, "steps": steps}
     _, deleted = enumeration.edited_run_law(n, batch_size, steps, "delete")
@@ -101,7 +100,7 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return sub-sample-GD's recomputations for deletions one by one, divided by those for all in one edit."""
+    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by the mean in one edit."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -110,10 +109,10 @@ def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> fl
 def recomputations_over_bound(
     *, n: int, batch_size: int, steps: int, removed: int, bound: Literal["proposition 4", "proposition 6", "linearity"]
 ) -> float:
-    """Return how often deletions, one by one, cause a recomputation, divided by a bound at ``rho = T m / n``.
+    """Return the probability or the mean number of recomputations in single deletions, divided by a bound.
 
-    Proposition 4 bounds the probability of any recomputation; the other bounds are on the mean number of
-    recomputations.
+    The bounds are at ``rho = T m / n``. Proposition 4 bounds the probability of any recomputation; the other bounds are
+    on the mean number of recomputations.
     """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     stated = recourse_bound(rho=rho, edits=removed, printed=bound == "proposition 6")
@@ -139,5 +138,5 @@ def average_of_equal_iterates(*, steps: int) -> float:
 
 
 def _from_uniform(law: Law, outcomes: Iterable[Hashable]) -> float:
-    """Return the distance of a distribution from the uniform one on these outcomes."""
+    """Return the distance of a distribution from the uniform distribution on these outcomes."""
     return float(total_variation(law, enumeration.uniform(outcomes)))

@@ -29,9 +29,9 @@ _REACH = 12.0
 
 @sweep("gap = {gap:g}")
 def acceptance_and_overlap(*, gap: float) -> float:
-    """Return the probability of keeping a Gaussian value, by quadrature, and the total variation.
+    """Return the probability of keeping a Gaussian value, by quadrature, plus the total variation.
 
-    If the coupling is maximal, they sum to 1.
+    If the coupling is maximal, the sum is 1.
     """
     points, density = _normal_density()
     kept = _integral(density * _kept(points, gap))
@@ -40,7 +40,10 @@ def acceptance_and_overlap(*, gap: float) -> float:
 
 @measure
 def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
-    """Return the largest ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)`` of reflected values."""
+    """Return the largest absolute ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)``.
+
+    ``v`` is the reflection of a rejected value ``u``.
+    """
     old = torch.zeros(1, dimension, dtype=torch.float64)
     new = torch.full_like(old, gap / math.sqrt(dimension))
     values = torch.linspace(-3, 0, 50, dtype=torch.float64)[:, None] + torch.linspace(-1, 0, dimension).double()
@@ -59,8 +62,8 @@ def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
 def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
     """Return the mean and variance, by quadrature, of values that a coupling moves from ``N(0, 1)`` to ``N(gap, 1)``.
 
-    ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` uses the old density
-    divided by the new one.
+    ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` accepts by the old density
+    divided by the new density.
     """
     points, density = _normal_density()
     kept = _kept(points, gap)
@@ -89,11 +92,13 @@ def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap:
 
 @sweep("k1 = {edit[0]}, k2 = {edit[1]}")
 def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: bool = False) -> float:
-    """Return the movement of noisy sums of numbers in [-1, 1] by an edit of a group, divided by the bound for groups.
+    """Return the total variation of noisy sums under an edit of a group, divided by the bound for groups.
+
+    The sums are of numbers in [-1, 1].
 
     Args:
         edit: The numbers ``k_1`` of replaced records, each of which changes from 1 to -1, and ``k_2`` of added records.
-        rho: The movement of the sums by one additional record.
+        rho: The total variation of the sums under one additional record.
         swapped: Whether the bound is Remark 5's, in which the two counts are swapped.
     """
     replaced, added = edit
@@ -105,7 +110,7 @@ def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: boo
 
 @measure
 def rounding_error(*, quantum: float, point: list[float]) -> dict[str, float]:
-    """Return the bias of the shifted grid in units of its spacing, and its mean squared error over ``d tau^2 / 12``."""
+    """Return the shifted grid's bias in units of its spacing, and its mean squared error over ``d tau^2 / 12``."""
     errors = _rounded(torch.tensor(point, dtype=torch.float64), quantum) - torch.tensor(point, dtype=torch.float64)
     exact = quantiser_variance(dimension=len(point), resolution=quantum)
     return {
@@ -124,9 +129,9 @@ def rounding_error_over_printed(*, quantum: float, dimension: int) -> Quantity:
 
 @measure
 def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[float], over: str) -> float:
-    """Return the probability that a shifted grid separates two points, divided by the stated one.
+    """Return the probability that a shifted grid separates two points, divided by the stated probability.
 
-    The stated one is ``exact`` or Lemma 31's bound (``printed``).
+    The stated probability is the exact formula (``exact``) or Lemma 31's bound (``printed``).
     """
     together = np.ones(())
     for one, other in zip(first, second, strict=True):
@@ -152,7 +157,7 @@ def rounded_after_edit(*, quantum: float, old: float, new: float, fresh: bool) -
         quantum: The spacing ``tau``.
         old: The gradient before the edit.
         new: The gradient after the edit.
-        fresh: Whether a failed test draws a fresh grid, or continues with the current one.
+        fresh: Whether a fresh grid is drawn after a failed test; otherwise, the current grid is kept.
     """
     ends = torch.tensor([old, new], dtype=torch.float64).expand(len(_OFFSETS), 2)
     offsets = _OFFSETS[:, None].expand(-1, 2)
@@ -168,7 +173,7 @@ _OFFSETS = (torch.arange(1_000_000, dtype=torch.float64) + 0.5) / 1_000_000 - 0.
 
 
 def _rounded(point: Tensor, quantum: float) -> Tensor:
-    """Return a point rounded by grids of all offsets, the same in every coordinate, shape ``(offsets, d)``."""
+    """Return a point rounded by grids of all offsets, shape ``(offsets, d)``; all coordinates have the same offset."""
     return quantized(point, quantum, _OFFSETS[:, None].expand(-1, len(point)))
 
 
@@ -189,7 +194,10 @@ def _kept(points: np.ndarray, gap: float) -> np.ndarray:
 
 
 def _reflected(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return the engine's results for rejected values of ``N(0, 1)`` for ``N(gap, 1)``; other values are left out."""
+    """Return the engine's results for values of ``N(0, 1)`` that it rejects for ``N(gap, 1)``.
+
+    Entries of values that the engine always keeps have no meaning.
+    """
     means = torch.zeros(len(points), 1, dtype=torch.float64)
     uniforms = torch.full((len(points),), _ALMOST_ONE, dtype=torch.float64)
     values, _ = reflection_step(torch.from_numpy(points)[:, None], means, means + gap, 1.0, uniforms)

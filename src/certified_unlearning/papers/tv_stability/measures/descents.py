@@ -30,7 +30,9 @@ NoiseRule = Literal["theorem 22", "theorem 44", "theorem 45", "union bound"]
 
 @sweep("H D / G = {condition:g}")
 def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
-    """Return the movement of sub-sample-GD's batches divided by ``rho``, at Proposition 3's parameters (n = 10 000).
+    """Return the total variation of sub-sample-GD's batches divided by ``rho``, at Proposition 3's parameters.
+
+    There are 10 000 records.
 
     Args:
         condition: The ratio ``H D / G``.
@@ -68,7 +70,7 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return the probability that a deletion recomputes at a theorem's parameters, rounded, divided by ``rho``.
+    """Return a deletion's probability of a recomputation at a theorem's rounded parameters, divided by ``rho``.
 
     ``union bound`` means Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """
@@ -91,11 +93,10 @@ def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
 
 @sweep("n = {n}, T = {steps}")
 def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> float:
-    """Return the distance of Proposition 5's last iterates divided by ``G sqrt(T) / (n sigma)``.
+    """Return the total variation of Proposition 5's last iterates, divided by ``G sqrt(T) / (n sigma)``.
 
-    The noise is that of Proposition 1.
-
-    Proposition 1 bounds the quotient by 8 from above, and Proposition 5 bounds it by some constant from below.
+    The noise is that of Proposition 1. Proposition 1 bounds the quotient by 8 from above, and Proposition 5 bounds it
+    by some constant from below.
     """
     sigma = erm.stable_sigma(_problem(rho=rho, n=n), steps=steps)
     batch_size = round(batch_share * n)
@@ -105,7 +106,7 @@ def example_over_rate(*, n: int, batch_share: float, steps: int, rho: float) -> 
 
 @sweep("sigma = {sigma:g}")
 def stability_over_printed(*, sigma: float) -> float:
-    """Return the stability by Pinsker's inequality from Proposition 1's divergences, divided by the printed one."""
+    """Return Pinsker's bound on the stability from Proposition 1's divergences, divided by the printed bound."""
     bound = partial(noisy_stability, n=100_000, batch_size=1000, steps=30, lipschitz=_G)
     return bound(sigma=sigma) / bound(sigma=sigma, printed=True)
 
@@ -120,7 +121,7 @@ def divergence_of_a_step(*, batch_size: int, printed: bool) -> float:
 
 @sweep("d = {dimension}")
 def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) -> float:
-    """Return the step size of Proposition 1 (accelerated) or 7 divided by its proof's.
+    """Return the step size of Proposition 1 (accelerated) or 7, divided by the step size of its proof.
 
     The parameters are those of Theorem 22 or 44.
     """
@@ -141,7 +142,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 
 @sweep("t = {step}")
 def extrapolation(*, step: int, printed: bool) -> float:
-    """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's, which is ``(1 - t) / (t + 2)``.
+    """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's ``(1 - t) / (t + 2)``.
 
     The text prints ``beta_(t + 1) (1 - 1 / beta_t)`` for ``alpha_t``, and means ``(1 - beta_t) / beta_(t + 1)``.
     """
@@ -157,7 +158,7 @@ def extrapolation(*, step: int, printed: bool) -> float:
 
 @sweep("rho = {rho:g}")
 def stated_over_first_term(*, theorem: Literal["22", "44"], rho: float, printed: bool = False) -> float:
-    """Return a theorem's rate divided by its optimisation term at its ``T``: ``H D^2 / T^2`` or ``H D^2 / T``."""
+    """Return a theorem's rate at its ``T``, divided by ``H D^2 / T^2`` (Theorem 22) or ``H D^2 / T`` (Theorem 44)."""
     problem = _problem(rho=rho)
     if theorem == "22":
         term = erm.theorem_22(problem).steps ** 2
@@ -171,7 +172,10 @@ def stated_over_first_term(*, theorem: Literal["22", "44"], rho: float, printed:
 
 @sweep("rho = {rho:g}")
 def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least", "largest"], rho: float) -> float:
-    """Return all three terms of Proposition 1 or 7 at a corollary's parameters over ``G D sqrt(d) / (rho n)``."""
+    """Return the sum of three terms at a corollary's parameters, divided by ``G D sqrt(d) / (rho n)``.
+
+    The terms are those of Proposition 1 or 7.
+    """
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, batch)
     whole = (erm.proposition_1 if corollary == "7" else erm.proposition_7)(
@@ -182,7 +186,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return the smallest printed ``T`` of Proposition 1 divided by a corollary's ``T`` at its smallest batch size."""
+    """Return Proposition 1's smallest printed ``T`` divided by a corollary's ``T``, at its smallest batch size."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
@@ -190,7 +194,7 @@ def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> fl
 
 @sweep("rho = {rho:g}")
 def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return a corollary's largest useful batch over ``(G / (H D))^2 T^3``, or over ``T`` without acceleration."""
+    """Return a corollary's largest useful batch over ``(G / (H D))^2 T^3`` (Corollary 7) or ``(G / (H D))^2 T`` (8)."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "largest")
     return planned.batch_size / (planned.steps ** (3 if corollary == "7" else 1) / problem.condition**2)
@@ -198,7 +202,7 @@ def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> flo
 
 @sweep("n = {n}")
 def sampling_term_over_rate(*, n: int, printed: bool) -> float:
-    """Return ``G D / sqrt(T)`` at Theorem 48's ``T`` divided by its rate; d = 10, ``H D = G``, rho = 1."""
+    """Return ``G D / sqrt(T)`` at Theorem 48's ``T``, divided by its rate, for d = 10, ``H D = G`` and rho = 1."""
     problem = ConvexProblem(n, 10, 1.0, 1.0, 1.0, 1.0)
     steps = rates.theorem_48_steps(problem, printed=printed)
     return 1 / (math.sqrt(steps) * rates.theorem_48_risk(problem))
@@ -213,7 +217,10 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound over Theorem 23's rate, or Theorem 23's over Theorem 22's; constants are 1."""
+    """Return Theorem 24's lower bound divided by Theorem 23's rate, or Theorem 23's rate by Theorem 22's.
+
+    All constants are 1.
+    """
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
     above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)

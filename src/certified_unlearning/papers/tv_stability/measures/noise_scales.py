@@ -23,7 +23,7 @@ _SCALES, _WIDTH, _PARTS = 221, 0.005, 5
 _STEP_SIZE, _ROW_NORM = 0.05, 28.0
 """The step size and the norm of rows in the experiment `edits` on MNIST.
 
-Pixels from -1 to 1 have rows of norm 28, and our rows have norm 1.
+Rows of pixels from -1 to 1 have norm 28, and our rows have norm 1.
 """
 _STEPS, _BATCH_SIZE, _RUNS, _SEED = 100, 8, 4, 123
 
@@ -48,7 +48,7 @@ class _EachItsNoise(NoisySgd):
 
 @measure
 def change_over_scales() -> list[Quantity]:
-    """Return how much a deletion's recomputation probability rises between each part of the scales and the next.
+    """Return the changes of a deletion's recomputation probability from one part of the noise scales to the next.
 
     Scales without noise are left out, so that all parts have the same size. The probability is the mean over runs and
     over deleted records.

@@ -26,8 +26,8 @@ def miscounted_positions(*, length: int, heights: int, printed: bool) -> float:
     Args:
         length: The length of the prefix.
         heights: The number of levels of the tree, which has ``2^(heights - 1)`` leaves.
-        printed: Whether the last leaf and the left children on its path to the root are summed, as in Algorithm 32, or
-            the nodes of the dyadic decomposition. A node contains the values that were appended below it by then.
+        printed: Whether to sum the last leaf and the left children on its path to the root, as in Algorithm 32, instead
+            of the nodes of the dyadic decomposition. A node contains the values that were appended below it so far.
     """
     leaves = np.arange(1, 2 ** (heights - 1) + 1)
     if printed:
@@ -81,10 +81,10 @@ def complexity_over_bound(*, n: int, sigma: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_over_rho(*, n: int, rho: float) -> float:
-    """Return the movement of all nodes' noisy sums at Lemma 34's noise and known positions, divided by ``rho``.
+    """Return the total variation of all nodes' noisy sums at Lemma 34's noise, divided by ``rho``.
 
-    It is exact for increments that do not depend on a model and that a replacement moves by ``B``. If positions are
-    unknown, the movement is at most as large.
+    Positions are known. The value is exact for increments that do not depend on a model and that a replacement moves by
+    ``B``. If positions are unknown, the total variation is at most as large.
     """
     counts = trees.tested_nodes(n + 1)[:n]  # A replacement meets all n nodes.
     sigma = tree.theorem_25_sigma(n=n, rho=rho, sensitivity=1.0)
@@ -94,13 +94,13 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
-    """Return the distance in one weighted sum of the noisy nodes at Theorem 25's printed noise, divided by ``rho``.
+    """Return the total variation of one weighted sum of noisy nodes at Theorem 25's printed noise, divided by ``rho``.
 
     All increments are 0 except one record's, ``-B / 2`` or ``B / 2``, at an unknown uniform position. The weight of a
     node is the number of positions that it sums. The two distributions of the weighted sum mirror each other, so the
     sum's sign is the best test between them. Their total variation is the mean, over positions, of the total variation
-    given the position. All nodes together move by at least this distance. The printed noise has ``rho`` instead of
-    ``rho^2``.
+    given the position. The total variation of all nodes together is at least as large. The printed noise has ``rho``
+    instead of ``rho^2``.
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
@@ -112,7 +112,7 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
 
 @measure
 def noise_over_theorem_25() -> dict[str, float]:
-    """Return the noise of Theorems 26 and 27, divided by that of Theorem 25 at their increments' sensitivity."""
+    """Return the noise of Theorems 26 and 27, divided by Theorem 25's noise for the sensitivity of their increments."""
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, 0.25)
     frank_wolfe = one_pass.frank_wolfe_sensitivity(lipschitz=1.0, smoothness=2.0, diameter=2.0)
     averaging = one_pass.dual_averaging_sensitivity(lipschitz=1.0)
@@ -127,7 +127,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return how much the noise in a mean changes between lengths, as a share of that at the first length."""
+    """Return the changes of the noise in a mean between lengths, as shares of the noise at the first length."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
@@ -142,7 +142,7 @@ def budget_over_rho(*, budget: Budget, heights: int) -> float:
 
 @sweep("rho = {rho:g}", then=changes)
 def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]) -> float:
-    """Return how much the log of dual averaging's regret bound over Theorem 27's rate changes with ``rho``.
+    """Return the changes with ``rho`` of the logarithm of dual averaging's regret bound divided by Theorem 27's rate.
 
     The bound for one record is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
     """
@@ -159,7 +159,10 @@ def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]
 
 @sweep("n rho = {stable_records}")
 def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[str, float]:
-    """Return both errors of Theorem 29 at its dimension divided by ``(n rho)^(-1/3)``, with constants 1."""
+    """Return the errors from noise and from projection at Theorem 29's dimension, divided by ``(n rho)^(-1/3)``.
+
+    All constants are 1.
+    """
     problem = GeneralisedLinearProblem(stable_records, 1.0, 0.0, 1.0, 1.0, 1.0)
     dimension = single_pass.theorem_29_dimension(problem, printed=printed)
     noise, projection = single_pass.theorem_29_errors(problem, dimension=dimension)
@@ -168,7 +171,7 @@ def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[st
 
 @sweep("n = {n}")
 def free_unlearning_exponent(*, n: int) -> float:
-    """Return the power of ``n`` that unlearning costs if Theorem 28's noise costs as much as sampling."""
+    """Return the exponent of ``n`` in the gradients of unlearning, ``n rho``, if Theorem 28's two terms are equal."""
     problem = GeneralisedLinearProblem(n, 1.0, 1.0, 1.0, 1.0, 1.0)
     # At such a rho, only the statistical term of the risk remains.
     alone = single_pass.theorem_28_risk(replace(problem, rho=1e9))
@@ -182,7 +185,7 @@ def free_unlearning_exponent(*, n: int) -> float:
 
 @measure
 def projected_curvature_over_stated(*, printed: bool) -> float:
-    """Return the smoothness of a loss on a projected row of norm ``2 |X|`` over Algorithm 14's, or its proof's."""
+    """Return the smoothness on a projected row of norm ``2 |X|``, divided by Algorithm 14's constant or its proof's."""
     problem = GeneralisedLinearProblem(10_000, 1.0, 0.25, 3.0, 1.0, 0.1)
     reached = problem.smoothness * (2 * problem.row_norm) ** 2
     stated = 2 * problem.smoothness * problem.row_norm**2 if printed else problem.projected_smoothness
@@ -191,7 +194,7 @@ def projected_curvature_over_stated(*, printed: bool) -> float:
 
 @sweep("T = {queries}")
 def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float:
-    """Return the movement of queries' answers at a noise, divided by ``rho``; exact for model-independent queries.
+    """Return the total variation of queries' answers divided by ``rho``, for queries that do not depend on a model.
 
     The printed noise is Theorem 51's for means of ``n = 1000`` records, which a replacement moves by ``B / n``.
     Otherwise, the queries are sums, which a deletion moves by ``B``.
@@ -203,7 +206,7 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return the largest recomputation probability of queries, with our noise, over Theorem 51's ``rho sqrt(T)``."""
+    """Return our bound on queries' recomputation probability at our noise, divided by Theorem 51's ``rho sqrt(T)``."""
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))
@@ -211,7 +214,7 @@ def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def rate_over_earlier(*, rho: float) -> float:
-    """Return Theorem 26's rate over that of the earlier result in Table 5-I; n = 100 000, d = 20, constants 1."""
+    """Return Theorem 26's rate divided by the earlier rate in Table 5-I, for n = 100 000, d = 20 and constants of 1."""
     problem = ConvexProblem(100_000, 20, 0.5, 0.5, 1.0, rho)  # G + H D = 1.
     noise = problem.root_dimension / problem.stable_records
     earlier = 1 / math.sqrt(problem.n) + noise ** (2 / 3)

@@ -33,7 +33,7 @@ _LOCAL_STEPS, _LOCAL_STEP_SIZE = 3, 0.4
 
 @sweep("{edit}")
 def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
-    """Return how much last models after an edit differ from those of fresh runs, in standard errors.
+    """Return the differences between the last models of edited and of fresh runs, in standard errors.
 
     The compared numbers are the mean of every entry of a model, and the mean of its square.
     """
@@ -56,7 +56,7 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
-    """Return the share of edits that cause a recomputation divided by our bound, and the quotient's error."""
+    """Return the share of edits that cause a recomputation divided by our bound, and three standard errors."""
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP
     stated = query_recompute_probability(queries=_STEPS, sigma=_SIGMA, bound=bound)
@@ -81,7 +81,7 @@ def update_of_two_parts(*, printed: bool) -> float:
 
 
 def _edited(system: System, edit: Change) -> tuple[QueryRun, Tensor]:
-    """Return runs after one edit, and which of them were recomputed."""
+    """Return runs after one edit, and for each run whether it was recomputed."""
     queries, draws = (
         LinearQueries(_method(system), LinearQuerySettings(_STEPS, _SIGMA)),
         Draws.at("tv_stability", system, edit),

@@ -1,4 +1,4 @@
-"""Measures of measured rates: slopes of excess risk on logarithmic axes, and excess risk divided by the stated rate."""
+"""Measures of the experiment `exact_rates`: slopes on logarithmic axes, and excess risk divided by the stated rate."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE, fitted
 
 FEWEST_TRIALS = 20
-"""The smallest number of trials that is evidence of a mean."""
+"""The smallest number of trials whose mean is accepted as evidence."""
 REMEDY = "run `snakemake --config preset=rates`"
 
 
@@ -23,13 +23,13 @@ def exact_slope(evidence: Sequence[Evidence], *, part: str, method: str) -> Quan
     rows, x = _rows(evidence, part, method), RATE_PARTS[part].x
     fit = fitted(rows, x=x) if len(set(rows[x])) > 1 else None
     if fit is None or fit.reach < LEAST_RANGE:
-        raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
+        raise MissingEvidence(f"{part} covers less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
     return Quantity(fit.slope, "", fit.half_width)
 
 
 @measure
 def exact_error_over_rate(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
-    """Return the mean excess risk of every setting over its rate times ``log2 n``, with three standard errors."""
+    """Return each setting's mean excess risk divided by its rate times ``log2 n``, with three standard errors."""
     found = []
     for n, own in _rows(evidence, part, method).groupby("n"):
         over = own["error"] / (own["rate"] * math.log2(float(str(n))))

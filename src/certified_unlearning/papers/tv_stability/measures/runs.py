@@ -12,9 +12,9 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
-"""Half the width of confidence intervals in standard errors.
+"""Half the width of confidence intervals, in standard errors.
 
-From ten trials on, they miss with a probability below 3e-4.
+From ten trials on, an interval misses the true value with a probability below 3e-4.
 """
 _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 600}
 """The constants with which we reproduce the dissertation's experiment; the dissertation prints batches of 50."""
@@ -50,7 +50,7 @@ def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
 def change_with_noise(
     evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "iterations_run_again"]
 ) -> Quantity:
-    """Return a count at the largest sigma minus that without noise."""
+    """Return a count at the largest sigma minus the count without noise."""
     rows = _edits(evidence)
     first, last = _at(rows, 0.0), _at(rows, rows["sigma"].max())
     errors = [row[f"{of}_std"] / math.sqrt(row["trials"]) for row in (first, last)]
@@ -66,10 +66,11 @@ def published_stream(evidence: Sequence[Evidence], *, of: Literal["unstable_edit
 
 @measure
 def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]) -> Quantity:
-    """Return by which factor noise reduces the work of the dissertation's stream.
+    """Return the factor by which noise reduces the work of the dissertation's stream.
 
-    ``edits`` compares the edits that cause a recomputation without noise and with it. ``iterations`` compares whole
-    runs for the edits that do so with noise and the iterations that were rerun.
+    ``edits`` is the number of edits that cause a recomputation without noise, divided by the number with noise.
+    ``iterations`` is about the edits that cause a recomputation with noise: the iterations of whole runs divided by the
+    rerun iterations.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)
@@ -102,7 +103,7 @@ def _published(evidence: Sequence[Evidence]) -> pd.DataFrame:
 def _at(rows: pd.DataFrame, sigma: float) -> pd.Series:
     found = rows[rows["sigma"] == sigma]
     if found.empty:
-        raise MissingEvidence(f"no stream of edits at sigma = {sigma:g}; add it to sigma in `params.yaml`")
+        raise MissingEvidence(f"no stream of edits at sigma = {sigma:g}; add this value to sigma in `params.yaml`")
     return found.iloc[0]
 
 

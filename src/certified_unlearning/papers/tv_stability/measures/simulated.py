@@ -1,4 +1,4 @@
-"""Measures of mechanisms that are run: small problems with known distributions, many trials, and fixed seeds.
+"""Measures of simulated mechanisms: small problems with known distributions, many trials, and fixed seeds.
 
 Differences between observed and expected values are in standard errors.
 """
@@ -37,7 +37,7 @@ Change = Literal["delete", "insert"]
 
 @sweep("{edit}")
 def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
-    """Return the differences of the last iterate's mean and variance after one edit from retraining's exact ones."""
+    """Return the last iterate's mean and variance after one edit minus the exact values of retraining."""
     settings = replace(_SETTINGS, accelerated=accelerated)
     state, _ = _edited(settings, edit)
     last = state.weights[:, -1, 0]
@@ -50,7 +50,7 @@ def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_recomputations(*, edit: Change) -> float:
-    """Return how much the share of edits that caused a recomputation differs from our exact formula."""
+    """Return the share of edits that caused a recomputation minus our exact probability."""
     _, recomputed = _edited(_SETTINGS, edit)
     others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
     moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]
@@ -62,7 +62,7 @@ def edited_recomputations(*, edit: Change) -> float:
 
 @measure
 def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
-    """Return how much the mean gradients of a deletion without any rejection differ from ``2 T m / n``."""
+    """Return the mean number of gradients of a deletion without rejections minus ``2 T m / n``."""
     records = LinearRecords(torch.ones(n, 1).double(), torch.zeros(n).double(), loss="squared")
     settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=0.1, sigma=1.0)
     draws = Draws.at("tv_stability", "verification", n, batch_size, steps)
@@ -77,7 +77,7 @@ def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
 def iterates_after_edit() -> float:
     """Return the largest distance of iterates after an edit from ``w_t - eta xi_t``, Algorithm 10's line 17.
 
-    Algorithm 9 and the engine step from the extrapolated point and project.
+    Algorithm 9 and the engine take the step from the extrapolated point, and project.
     """
     state, _ = _edited(_IN_A_BALL, "delete", trials=100)
     printed = state.weights[:, :-1] - _IN_A_BALL.step_size * state.randomness
@@ -98,7 +98,7 @@ def followed_after_edit() -> float:
 
 @sweep("{edit}")
 def tree_means(*, edit: Change) -> float:
-    """Return how much the mean last model of noisy prefix sums after an edit differs from retraining's exact one."""
+    """Return the mean last model of noisy prefix sums after an edit minus the exact mean after retraining."""
     points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
     method = MeanFollower(points)
     draws = Draws.at("tv_stability", "tree", edit)
@@ -119,7 +119,7 @@ def tree_means(*, edit: Change) -> float:
 
 @sweep("n = {n}")
 def tree_recomputations(*, n: int, gap: float) -> float:
-    """Return how much the share of deletions that caused a recomputation differs from our exact formula.
+    """Return the share of deletions that caused a recomputation minus our exact probability.
 
     All points except the deleted one are equal, and increments do not depend on a model. Every sum therefore moves by
     ``gap`` standard deviations of its noise.
@@ -154,7 +154,7 @@ def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[f
 
 @dataclass(frozen=True)
 class MeanFollower:
-    """A learner of models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` if increments ignore the model."""
+    """A learner: models are ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` if increments ignore the model."""
 
     points: Tensor
     follows: bool = True
@@ -179,7 +179,7 @@ class MeanFollower:
 
 
 def _edited(settings: NoisySgd, edit: Change, *, trials: int = _TRIALS) -> tuple[Trajectory[NoisySgd], Tensor]:
-    """Return states after one edit, and which of them were recomputed."""
+    """Return states after one edit, and for each state whether it was recomputed."""
     draws = Draws.at("tv_stability", edit, str(settings))
     descent = ExactDescent(settings, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=trials)

@@ -53,10 +53,10 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return how much the last model's mean, and the share of last places, differ from those of a fresh run.
+    """Return the differences of the last model's mean, and of the share of last places, from a fresh run.
 
-    The differences are in standard errors, after each edit. The share of trials in which a new record is last is
-    compared after each insertion.
+    The differences are measured after each edit, in standard errors. The share of trials in which a new record is last
+    is compared after each insertion.
     """
     found = []
     for number, (records, tree) in enumerate(_states("random"), start=1):
@@ -71,7 +71,7 @@ def exact_stream() -> list[Quantity]:
 
 @sweep("{order}")
 def stream_accuracy(*, order: Order) -> float:
-    """Return the last model's squared distance from the records' mean minus that of a fresh run.
+    """Return the last model's squared distance from the records' mean minus a fresh run's squared distance.
 
     The difference is measured after the stream, in its standard errors. The squared distance is twice the excess risk
     of a squared loss.
@@ -89,10 +89,10 @@ def stream_accuracy(*, order: Order) -> float:
 
 @sweep("{order}")
 def stream_recomputations(*, order: Order) -> Quantity:
-    """Return how many edits cause a recomputation divided by ``rho`` times their number, with three standard errors.
+    """Return the number of recomputations divided by ``rho`` times the number of edits, with three standard errors.
 
     In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If an insertion
-    did, its recomputation would count.
+    caused a recomputation, it would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]
@@ -101,7 +101,7 @@ def stream_recomputations(*, order: Order) -> Quantity:
 
 
 def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
-    """Yield the state after each edit, and its records in the order of Theorem 30.
+    """Yield the records in the order of Theorem 30, and the state, after each edit.
 
     All states are the same tree, which the next step edits.
     """
@@ -119,7 +119,7 @@ def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
 
 
 def _run(order: Order) -> tuple[PrefixTree, Tensor]:
-    """Return the state after the stream, and which edits caused a recomputation in each trial."""
+    """Return the state after the stream, and whether each edit caused a recomputation in each trial."""
     tree, draws = _learned(order, _RHO), Draws.at("tv_stability", "stream", order)
     return tree, torch.stack([_edit(tree, kind, record, order, draws) for kind, record in _STREAM], dim=1)
 

@@ -1,8 +1,8 @@
 """The distributions of records for measured rates: rows with one nonzero entry, so that best models are known.
 
 A record of block ``j`` is ``(e_j, y)``, and its block has probability ``p_j``. For squared and logistic loss, ``y`` is
-1 with probability ``q_j`` and -1 otherwise; for absolute loss, it is ``w*_j``. There are few distinct records, so the
-number of copies of each describes a batch.
+1 with probability ``q_j`` and -1 otherwise; for absolute loss, it is ``w*_j``. There are few distinct records, so a
+batch is described by the number of copies of each record.
 """
 
 import math
@@ -83,9 +83,9 @@ class Blocks:
 def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
     """Return the distribution whose shares halve from block to block; all entries of the best model are equal.
 
-    After ``T`` steps of size ``eta``, a descent has learned the blocks with a share above ``1 / (eta T)`` and not the
-    others, whatever ``T`` is. Its excess risk is therefore of the order ``1 / T``, as in the bounds, whereas other
-    distributions allow faster learning.
+    For every ``T``, a descent of ``T`` steps of size ``eta`` learns the blocks with a share above ``1 / (eta T)``, and
+    no other blocks. Its excess risk is therefore of the order ``1 / T``, as in the bounds, whereas other distributions
+    allow faster learning.
 
     Args:
         blocks: The number of blocks.

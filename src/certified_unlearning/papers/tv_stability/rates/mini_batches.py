@@ -1,8 +1,8 @@
 """Chapter 4's learners at the parameters of their theorems, on data with few distinct records.
 
 The learners run the steps of the exact engine (`mechanisms.exact`), but keep nothing for edits. A batch is drawn as the
-number of copies of each distinct record. The distribution of these numbers is that of a uniform batch, and a run costs
-the same for any number of records.
+number of copies of each distinct record. These numbers have the distribution of a uniform batch, and the time of a run
+does not depend on the number of records.
 """
 
 import math
@@ -102,7 +102,7 @@ def theorem_48_subsampled(problem: ConvexProblem) -> Planned:
 
 
 def theorem_48_noisy(problem: ConvexProblem) -> Planned:
-    """Return noisy SGD for the population risk, at Theorem 48's steps, corrected.
+    """Return noisy SGD for the population risk, at the corrected number of steps of Theorem 48.
 
     Batches are the smallest for which amplification by sub-sampling holds, because the theorem does not state their
     size.
@@ -140,12 +140,12 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
 
     Args:
         settings: The settings of the learner.
-        counts: The counts of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape ``(trials, 2
-            blocks)``, int64, for squared loss.
+        counts: The numbers of copies of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape
+            ``(trials, 2 blocks)``, int64, for squared loss.
         dimension: The dimension of a model, at least the number of blocks; in further columns, rows are 0, but noise is
             not.
         draws: A fresh source of noise and offsets.
-        key: The address of the batches.
+        key: The seed of the batches.
     """
     trials, blocks = len(counts), counts.shape[1] // 2
     now = torch.zeros(trials, dimension, dtype=torch.float64)

@@ -65,7 +65,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     now = learner.start().repeat(trials, 1)
     previous, total, summed = now, torch.zeros_like(now), torch.zeros_like(now)
     noise: dict[int, Tensor] = {0: torch.zeros_like(now)}
-    """The noise of the last prefix sum with this lowest bit."""
+    """The noise of the last prefix sum whose length has this lowest bit."""
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
@@ -108,10 +108,8 @@ def projected_frank_wolfe(
 ) -> tuple[Tensor, float]:
     """Return the excess risks of Frank-Wolfe on projected rows, and the rate of Theorem 28.
 
-    Each trial has its own projection.
-
-    The number of columns is that of the theorem without its constant and logarithm; the projection makes all but a few
-    rows at most twice as long.
+    Each trial has its own projection. The number of columns is the theorem's number without its constant and logarithm.
+    The projection makes all but a few rows at most twice as long.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)
@@ -195,7 +193,7 @@ def _run(
     key: tuple[str | int, ...],
     apart: int = 0,
 ) -> Passed:
-    """Learn from records that every trial draws anew; ``apart`` is the offset between the records of two trials."""
+    """Learn from records that every trial draws anew; ``apart`` is the offset between trials' records."""
     draws = Draws.at(*key, "pass")
     orders = torch.searchsorted(instance.law.cumsum(0), draws.uniform(trials, n)).clamp(max=len(instance.law) - 1)
     orders += apart * torch.arange(trials)[:, None]

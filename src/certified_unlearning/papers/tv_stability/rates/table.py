@@ -20,7 +20,7 @@ BLOCKS = 10
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
 """The norms of the best models."""
 LONG = 16
-"""The factor by which learners with as many steps as records have fewer records."""
+"""The factor by which learners have fewer records if their number of steps grows with the number of records."""
 
 
 def rates_table(sweep: ExactRates) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def rates_table(sweep: ExactRates) -> pd.DataFrame:
 
 
 def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Chapter 4: empirical risk, on data that are as near to the distribution as whole numbers of records can be."""
+    """Yield chapter 4's tables: empirical risk, on data as close to the distribution as whole numbers allow."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for part, records, rho, dimension in _lines("4", sweep.n, sweep.rho, sweep.columns):
         for method, plan in mini_batches.EMPIRICAL.items():
@@ -42,7 +42,7 @@ def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
 
 
 def _population(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Theorem 48: population risk, on records that every trial draws anew."""
+    """Yield Theorem 48's tables: population risk, on records that every trial draws anew."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for n in sweep.population_n:
         key = address(sweep.seed, "exact_rates", "population", n)
@@ -74,7 +74,7 @@ def _mini_batches(
 
 
 def _passes(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Chapter 5: population risk after one pass, on records that every trial draws anew."""
+    """Yield chapter 5's tables: population risk after one pass, on records that every trial draws anew."""
     for part, n, rho, dimension in _lines("5", sweep.pass_n, sweep.pass_rho, sweep.pass_columns):
         for method, (learn, loss) in one_pass.LEARNERS.items():
             law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)
@@ -82,7 +82,7 @@ def _passes(sweep: ExactRates) -> Iterator[pd.DataFrame]:
 
 
 def _projected(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Theorems 28 and 29: population risk after one pass on rows of many columns, which are projected."""
+    """Yield the tables of Theorems 28 and 29: population risk after one pass on projected rows of many columns."""
     for n in sweep.projected_n:
         for method, (learn, loss) in one_pass.PROJECTED.items():
             law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)

@@ -1,6 +1,6 @@
 """Methods that stable methods are compared with: shards, and stable means.
 
-The module `accounting.core.groups` has renewed private releases.
+Renewed private releases are in the module `accounting.core.groups`.
 """
 
 import math
@@ -14,9 +14,9 @@ def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> floa
     Args:
         shards: The number ``S`` of shards.
         slices: The number ``R`` of slices of a shard, each with a checkpoint and the same number of epochs.
-        printed: Whether to return Appendix C.1's ``(R + 1) S / 2``. The appendix calls it the average case, but it is
-            that of a record in the last slice. For a record in a uniform slice, the factor is ``3 R S / (2 R + 1)``, at
-            most ``1.5 S`` (derived).
+        printed: Whether to return Appendix C.1's ``(R + 1) S / 2``. The appendix calls this factor the average case,
+            but it is the factor of a record in the last slice. For a record in a uniform slice, the factor is ``3 R S /
+            (2 R + 1)``, at most ``1.5 S`` (derived).
     """
     require_count(least=1, shards=shards, slices=slices)
     return (slices + 1) * shards / 2 if printed else 3 * slices * shards / (2 * slices + 1)
@@ -25,7 +25,7 @@ def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> floa
 def noisy_mean_sigma(*, n: int, rho: float) -> float:
     """Return ``sqrt(2 / pi) / (n rho)``, noise that makes a mean in the unit ball ``rho``-stable under replacement.
 
-    Appendix C.9.1 leaves the constant open (derived).
+    The constant is derived; Appendix C.9.1 leaves it open.
     """
     require_count(least=1, n=n)
     require_positive(rho=rho)

@@ -12,7 +12,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def insertion_tv(*, n: int, batch_size: int, steps: int) -> float:
-    """Return ``1 - (1 - m / (n + 1))^T``: `subsampling_tv` of a record that is inserted into ``n``."""
+    """Return ``1 - (1 - m / (n + 1))^T``: `subsampling_tv` of a record that is inserted into ``n`` records."""
     require_batch(n, batch_size)
     return subsampling_tv(n=n + 1, batch_size=batch_size, steps=steps)
 
@@ -68,9 +68,9 @@ def batch_edit_probability(
 def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: int) -> float:
     """Return the mean number of recomputations of sub-sample-GD if records are deleted one after another.
 
-    Appendix C.8 says that one edit for all of them gains at most a factor of 2. This statement compares two bounds for
-    rare recomputation. `batch_edit_probability` is at most 1, whereas this number grows with the number of records
-    (derived).
+    Appendix C.8 says that one edit for all these records saves at most a factor of 2. This statement compares two
+    bounds for rare recomputation. `batch_edit_probability` is at most 1, whereas this number grows with the number of
+    deleted records (derived).
 
     Raises:
         ParameterError: Too few records would be left for a batch.
@@ -89,6 +89,6 @@ def _require_edit(n: int, batch_size: int, replaced: int, added: int, removed: i
         raise ParameterError(f"added or removed must be 0 (count pairs as replaced), got {added} and {removed}")
     if replaced + removed > n or n - removed < batch_size:
         raise ParameterError(
-            f"an edit must leave batch_size = {batch_size} of n = {n} records and change no more than there are, got "
+            f"an edit must leave batch_size = {batch_size} of n = {n} records and must not change more than n, got "
             f"replaced = {replaced}, removed = {removed}"
         )

@@ -1,4 +1,4 @@
-"""Bounds on total variation in the proofs: Pinsker's, Lemma 33's, and those of groups of edits and of Proposition 5."""
+"""Bounds on total variation in the proofs: by Pinsker, by Lemma 33, for groups of edits, and for Proposition 5."""
 
 import math
 
@@ -42,7 +42,7 @@ def bretagnolle_huber(divergence: float) -> float:
 
 
 def group_stability(rho: float, *, replaced: int = 0, added: int = 0) -> float:
-    """Return Remark 1: the total variation of outputs on data sets that differ in more than one record, at most 1.
+    """Return Remark 1's bound, at most 1, on the total variation of outputs if data sets differ in a group of records.
 
     Args:
         rho: The stability under adding or removing one record.
@@ -61,9 +61,9 @@ def group_stability(rho: float, *, replaced: int = 0, added: int = 0) -> float:
 def last_iterate_tv(*, n: int, batch_size: int, steps: int, lipschitz: float, sigma: float) -> float:
     """Return the exact total variation of noisy SGD's last iterates in the example of Proposition 5 (derived).
 
-    All losses except one are 0, and that one is linear with slope ``G`` or ``-G``. The example shows that the bound ``8
-    sqrt(T) G / (n sigma)`` of Proposition 1 has the right order. The mean moves by ``2 i G / m``, where the binomial
-    ``i`` counts the batches with that record.
+    All losses except one are 0, and the remaining loss is linear with slope ``G`` or ``-G``. The example shows that the
+    bound ``8 sqrt(T) G / (n sigma)`` of Proposition 1 has the right order. The mean moves by ``2 i G / m``, where the
+    binomial ``i`` counts the batches with the record of this loss.
 
     Args:
         n: The number of records.

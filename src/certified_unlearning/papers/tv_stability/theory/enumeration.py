@@ -35,10 +35,7 @@ def total_variation(first: Law, second: Law) -> Fraction:
 
 
 def batch_after_insertion(n: int, batch_size: int, *, probability: Fraction) -> Law:
-    """Return the distribution of a batch that the next record joins with a probability, replacing a member.
-
-    The replaced member is uniform.
-    """
+    """Return the distribution of a batch in which the next record replaces a uniform member with this probability."""
     law: Law = defaultdict(Fraction)
     for batch in subsets(range(n), batch_size):
         law[batch] += (1 - probability) / comb(n, batch_size)
@@ -140,7 +137,7 @@ def edited_run_law(
 def _starts(
     run: tuple[Batch, ...], n: int, edit: Edit, insertion: Insertion, after: list[Batch]
 ) -> Iterator[tuple[int, tuple[Batch, ...], Fraction]]:
-    """Yield the iteration from which a run continues with fresh batches, the batches before, and the probability."""
+    """Yield the iteration from which a run has fresh batches, the batches before it, and the probability."""
     if edit == "delete":
         first = next((t for t, batch in enumerate(run) if n - 1 in batch), len(run))
         yield first, run[:first], Fraction(1)

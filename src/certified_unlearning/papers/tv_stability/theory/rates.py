@@ -21,7 +21,7 @@ from certified_unlearning.papers.tv_stability.theory.stability import AMPLIFIABL
 def proposition_1_steps(problem: ConvexProblem, *, batch_size: float, printed: bool = False) -> float:
     """Return the smallest ``T`` for which amplification by sub-sampling holds as Propositions 1 and 7 use it.
 
-    It is ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; the printed form has 16 instead.
+    It is ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; the printed form has 16 instead of 10.048.
     """
     require_positive(batch_size=batch_size)
     return (problem.stable_records / batch_size) ** 2 / (16 if printed else 8 * AMPLIFIABLE)
@@ -91,7 +91,7 @@ def theorem_23_risk(problem: ConvexProblem) -> float:
 
 
 def theorem_24_risk(problem: ConvexProblem) -> float:
-    """Return the lower bound's rate ``G D min(1, 1 / (rho n))``, ``0 < rho < 1``."""
+    """Return the lower bound's rate ``G D min(1, 1 / (rho n))``, for ``0 < rho < 1``."""
     return problem.lipschitz * problem.diameter * min(1.0, 1 / problem.stable_records)
 
 
@@ -104,7 +104,7 @@ def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
     """Return noisy SGD's ``T`` for the population risk.
 
     The number of steps is ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. The printed first
-    entry has the roots, with which ``G D / sqrt(T)`` is not of the claimed rate.
+    entry is the square root of this entry, and ``G D / sqrt(T)`` then exceeds the claimed rate.
     """
     least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
     return max(least if printed else least**2, problem.condition * least)

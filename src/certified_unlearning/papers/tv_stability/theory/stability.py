@@ -24,8 +24,8 @@ def noisy_stability(
 ) -> float:
     """Return Proposition 1's bound, at most 1, on the stability of noisy SGD under one edit.
 
-    Batches amplify the divergences of single steps to ``32 alpha G^2 / (n sigma)^2``, and the sum over all steps is a
-    Kullback-Leibler divergence of ``64 T G^2 / (n sigma)^2``.
+    Amplification by batches reduces the divergence of a single step to ``32 alpha G^2 / (n sigma)^2``, and the sum over
+    all steps is a Kullback-Leibler divergence of ``64 T G^2 / (n sigma)^2``.
 
     Args:
         n: The number of records.
@@ -56,7 +56,7 @@ AMPLIFIABLE = 1.256
 
 
 def proposition_2(*, rho: float, steps: int, edits: int) -> float:
-    """Return Proposition 2's bound ``k rho sqrt(T) / 4``, at most 1, on a recomputation in any of ``k`` edits.
+    """Return Proposition 2's bound ``k rho sqrt(T) / 4``, at most 1, on recomputation in at least one of ``k`` edits.
 
     It holds at Proposition 1's ``sigma = 8 sqrt(T) G / (n rho)`` while at least ``n / 2`` records remain.
     """
@@ -85,7 +85,7 @@ def quantiser_disagreement(differences: Sequence[float], *, resolution: float) -
     """Return the probability that a randomly shifted grid separates two fixed vectors: exactly their TV (derived).
 
     Args:
-        differences: The coordinates of their difference.
+        differences: The coordinates of the vectors' difference.
         resolution: The spacing ``tau`` of the grid.
     """
     require_positive(resolution=resolution)
@@ -105,7 +105,7 @@ def lemma_32(
 ) -> float:
     """Return Lemma 32's bound, at most 1, on the stability of quantised SGD under an edit of many records.
 
-    A step costs ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` added records; the
+    A step contributes ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` added records; the
     shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice, Lemma 32's bound is above 1, whereas
     `batch_edits.batch_edit_probability` bounds the same stability and is at most 1.
     """

@@ -12,7 +12,7 @@ from certified_unlearning.errors import ParameterError
 
 
 def nodes_of_position(position: int, nodes: int) -> list[int]:
-    """Return the nodes that sum a position, in the order in which they are tested; none if ``position > nodes``.
+    """Return the nodes whose sums include a position, in the order of the tests; none if ``position > nodes``.
 
     Args:
         position: The position ``j``, counted from 1.
@@ -43,7 +43,7 @@ def tested_nodes(n: int) -> npt.NDArray[np.int64]:
 
 
 def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
-    """Return the noise ``L B / (sqrt(2 pi) rho)``, with ``L`` `heights`, for a tree of up to ``n`` records.
+    """Return the noise ``L B / (sqrt(2 pi) rho)`` for a tree of up to ``n`` records, which has ``L`` `heights`.
 
     With this noise, ``rho`` bounds the stability of the tree and the probability that an edit causes a recomputation,
     whatever the record's position is (derived).
@@ -56,8 +56,9 @@ def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
 def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return the probability that a deletion from ``n`` records in random order causes a recomputation.
 
-    It is exact if the replacement moves every sum by ``sensitivity``, and an upper bound if it moves every sum by at
-    most that. An insertion into ``n - 1`` records causes a recomputation with the same probability.
+    The value is exact if the replacement of the deleted record moves every sum by ``sensitivity``, and an upper bound
+    if it moves every sum by at most ``sensitivity``. An insertion into ``n - 1`` records causes a recomputation with
+    the same probability.
 
     Args:
         n: The number of records before the deletion.
@@ -72,8 +73,8 @@ def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> f
 def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
     """Return `mean_recompute_probability` if a node of height ``h`` is rejected with probability ``taus[h]``.
 
-    Each power of 2 in the binary form of ``n``, from the highest, has a block of that many positions. All positions
-    except those of the last block pass the node that closes their block. Sums of *rejected* shares keep small
+    Each power of 2 in the binary form of ``n``, from the highest, has a block of that many positions. A position in any
+    block but the last is also tested at the node that closes its block. Sums of *rejected* shares keep small
     probabilities precise.
 
     Args:
@@ -103,5 +104,5 @@ def prefix_noise(length: int, sigmas: list[float]) -> float:
     """
     require_count(least=0, length=length)
     if len(sigmas) < length.bit_length():
-        raise ParameterError(f"sigmas must hold one for each of {length.bit_length()} heights, got {len(sigmas)}")
+        raise ParameterError(f"sigmas must hold one sigma for each of {length.bit_length()} heights, got {len(sigmas)}")
     return math.hypot(*(sigma for height, sigma in enumerate(sigmas) if length >> height & 1))
