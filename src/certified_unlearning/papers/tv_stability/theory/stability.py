@@ -24,8 +24,9 @@ def noisy_stability(
 ) -> float:
     """Return Proposition 1's bound, at most 1, on the stability of noisy SGD under one edit.
 
-    Amplification by batches reduces the divergence of a single step to ``32 alpha G^2 / (n sigma)^2``, and the sum over
-    all steps is a Kullback-Leibler divergence of ``64 T G^2 / (n sigma)^2``.
+    Amplification by batches reduces the Rényi divergence of a single step to ``32 alpha G^2 / (n sigma)^2`` at ``alpha =
+    2``. Rényi divergences increase with ``alpha``, so the Kullback-Leibler divergence of all steps is at most
+    ``64 T G^2 / (n sigma)^2``.
 
     Args:
         n: The number of records.
