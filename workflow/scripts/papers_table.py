@@ -276,7 +276,7 @@ def _contradiction(each: Judged, read_at: str, *, shared: bool) -> str:
             f"- *Stated*: {_escaped(_sentence(verdict.expected))}",
             f"- *Found*, by runs of {_names(each.presets)}: the numbers, and how badly the claim fails, are in no "
             f"committed file. `snakemake --cores all --config preset={preset}`, then `unlearn claims --preset "
-            f"{preset}`, prints them. " + _escaped(_sentence(verdict.reason)),
+            f"{preset}`, prints them. " + _escaped(_sentence(verdict.reason[:1].upper() + verdict.reason[1:])),
         ]
     else:
         lines += [f"- *Found*, by formulas alone: {_escaped(_sentence(verdict.reason))}"]

@@ -11,7 +11,7 @@ PAPER = Paper(
     texts=(
         ReadText(
             "Forget Unlearning",
-            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+            "full text with appendices, converted from the LaTeX source of a version that was not recorded",
         ),
     ),
     package=_HERE,

@@ -17,7 +17,7 @@ PAPER = Paper(
     texts=(
         ReadText(
             "Certificates for Gradient-Based Training",
-            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+            "full text with appendices, converted from the LaTeX source of a version that was not recorded",
         ),
     ),
     package=_HERE,

@@ -13,7 +13,7 @@ PAPER = Paper(
     texts=(
         ReadText(
             "Differential Privacy Dynamics",
-            "full text with appendices, as converted from its LaTeX source; which version was not recorded",
+            "full text with appendices, converted from the LaTeX source of a version that was not recorded",
         ),
     ),
     package=_HERE,
