@@ -44,15 +44,15 @@ def planned_only(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("model", "advised"),
     [
-        (LangevinLogisticRegression(), r"such as C = 0\.0005, takes fewer, and CertifiedLogisticRegression needs no"),
-        (LangevinLogisticRegression(C=10, batch_size=None), "takes fewer, and CertifiedLogisticRegression needs no"),
-        (SecretStateDescentToDelete(), "such as C = 0.0005, takes fewer, and CertifiedLogisticRegression"),
-        (LangevinRidge(target_range=(-1, 1)), "0.01 to 0.1, such as alpha = 2e[+]03, takes fewer, and CertifiedRidge"),
+        (LangevinLogisticRegression(), r"such as C = 0\.0005, needs fewer, and CertifiedLogisticRegression needs no"),
+        (LangevinLogisticRegression(C=10, batch_size=None), "needs fewer, and CertifiedLogisticRegression needs no"),
+        (SecretStateDescentToDelete(), "such as C = 0.0005, needs fewer, and CertifiedLogisticRegression"),
+        (LangevinRidge(target_range=(-1, 1)), "0.01 to 0.1, such as alpha = 2e[+]03, needs fewer, and CertifiedRidge"),
     ],
 )
 def test_a_long_fit_says_how_long_and_what_takes_less(model: object, advised: str) -> None:
     (said,) = said_by(model, 200_000)
-    assert re.match(r"learning will take about \d+ (seconds|minutes?|hours?), for (C|alpha) = ", said)
+    assert re.match(r"learning will take about \d+ (seconds|minutes?|hours?), because (C|alpha) = ", said)
     assert re.search(advised, said)
 
 

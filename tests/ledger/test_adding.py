@@ -188,7 +188,7 @@ def test_more_records_than_float64_can_keep_a_budget_for_are_refused_before_anyt
         return grown(plan, records * 10**15)
 
     monkeypatch.setattr(RefitPlan, "with_more", too_many)
-    refuse(tmp_path / "model", new, "sigma = 0.03 allows a gradient", AssumptionError)
+    refuse(tmp_path / "model", new, "sigma = 0.03 allows only a gradient", AssumptionError)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_another_spelling_of_a_removed_persons_identifier_is_asked_about(model: 
     table.to_csv(new, index=False)
     sentence = (
         r"identifier 'P7' may be 'p7', which differs only in case and was to be removed \(.*; applied with version "
-        r"2\): leave the rows out if they are one person, or say --one-spelling if they are not; nothing was added"
+        r"2\): if both are one person, leave the rows out; otherwise, give --one-spelling; nothing was added"
     )
     refuse(model, new, sentence, ParameterError)
     add(model, new, one_spelling=True)

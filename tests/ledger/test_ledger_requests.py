@@ -23,7 +23,7 @@ def test_all_rows_of_a_person_are_requested(model: Path) -> None:
 @pytest.mark.parametrize(
     ("identifiers", "sentence"),
     [
-        ([], "no identifier is named; say --id, or --file with a file of identifiers"),
+        ([], "no identifier is named; give --id, or --file with a file of identifiers"),
         (
             ["p3", "nobody"],
             r"identifier 'nobody' is not in the training data; nothing was recorded \(--skip-unknown reports such .*\)",

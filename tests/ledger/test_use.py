@@ -560,5 +560,5 @@ def test_an_ensemble_has_no_threshold(original: Original, tmp_path: Path, fresh:
     table = Table(path=str(original.data), label="ill", identifier="person")
     initialise(tmp_path / "answers", table, mechanism="certified-ensemble")
     for flags in (["--threshold", "0.3"], ["--choose-threshold", "balanced"]):
-        with pytest.raises(ParameterError, match="this model answers labels only: a threshold needs probabilities"):
+        with pytest.raises(ParameterError, match="this model gives only labels, but a threshold needs probabilities"):
             unlearn("evaluate", tmp_path / "answers", fresh, *flags)

@@ -175,7 +175,7 @@ def test_a_budget_grows_with_what_public_rows_guarantee_and_mu_stays():
 
 def test_a_ridge_regression_needs_less_noise_for_its_rounding():
     plain = {"classes": 1, "n": 5000, "d": 20, "m": 1e-7}
-    with pytest.raises(AssumptionError, match=r"sigma = 0.001 allows a gradient"):
+    with pytest.raises(AssumptionError, match=r"sigma = 0.001 allows only a gradient"):
         plan_of(**plain)
     assert plan_of(**plain, public_records=4000, public_curvature=0.03).budget > 1e-7
 

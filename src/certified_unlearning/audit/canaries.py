@@ -48,9 +48,9 @@ class Guessing:
     """How members are drawn and named, and the probability of at least a given number of right guesses.
 
     Attributes:
-        canaries: Number of canaries in each class from which a fixed number is drawn; a single number if classes do not
-            matter.
-        members: Number of canaries that are drawn from each class.
+        canaries: Number of candidates for canaries: one number for each class, if a fixed number is drawn from each
+            class, otherwise a single number.
+        members: Number of candidates that are drawn from each class.
         named: Number of canaries that a guess names as members.
         named_others: Number of canaries that a guess names as non-members.
     """

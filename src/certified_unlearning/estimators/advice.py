@@ -147,9 +147,9 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
     seconds = seconds_to_learn(rows, plan)
     if seconds <= SLOW:
         return
-    advice = "" if quicker is None else f"{quicker} takes fewer, and "
+    advice = "" if quicker is None else f"{quicker} needs fewer, and "
     warnings.warn(
-        f"learning will take about {seconds_in_words(seconds)}, for {given} takes {plan.learning_steps:,} steps; "
+        f"learning will take about {seconds_in_words(seconds)}, because {given} needs {plan.learning_steps:,} steps; "
         f"{advice}{instead}",
         stacklevel=callers_level(),
     )

@@ -24,7 +24,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
         classes: Classes, sorted.
 
     Raises:
-        ParameterError: ``class_weight`` is ``"balanced"`` or another value that is not such a dictionary, or a number
+        ParameterError: ``class_weight`` is neither None nor a dictionary (``"balanced"`` is not allowed), or a weight
             is invalid.
     """
     if class_weight is None:

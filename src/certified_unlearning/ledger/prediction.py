@@ -331,10 +331,10 @@ class LoadedEnsemble(LoadedModel):
         Raises:
             ParameterError: In all cases.
         """
-        raise ParameterError("this model answers labels only: no certificate covers its scores or probabilities")
+        raise ParameterError("this model gives only labels: no certificate covers its scores or probabilities")
 
     def _positive(self, name: object) -> int:
-        raise ParameterError("this model answers labels only: a threshold needs probabilities, which it does not give")
+        raise ParameterError("this model gives only labels, but a threshold needs probabilities")
 
     def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
         """Return the name of each row's class, shape ``(n,)``; None if removals could have changed the prediction."""

@@ -58,7 +58,7 @@ class Recorded:
 
     Attributes:
         people: The number of people whose removal was requested.
-        records: The number of their rows.
+        records: The number of these people's rows.
         pending: The number of requests that now wait for `apply`.
         head: The head of the log, with which anybody can later prove that the request was recorded.
         requested: The number of rows of each of these people, by their identifiers.
@@ -200,7 +200,7 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
             records = counted(ledger.owners.count_records_named(left_out[0]), "record")
             raise ParameterError(
                 f"{identifier!r} may be {names.with_difference(identifier, left_out[0])} ({records}): name both if "
-                "they are one person, or say --one-spelling if they are not; nothing was recorded"
+                "they are one person; otherwise, give --one-spelling; nothing was recorded"
             )
 
 

@@ -164,7 +164,7 @@ class Run(_Model):
 
     @property
     def computed_problem(self) -> accounting.Problem:
-        """The problem with the rounding of the engine."""
+        """The accountant's problem, with the rounding of the engine included."""
         return as_computed(
             self.constants.problem(self.step_size, self.cycle),
             dimension=self.constants.d,

@@ -104,7 +104,7 @@ def test_a_copy_is_replaced_where_it_lies_and_nowhere_else(model: Path, tmp_path
     export(model, to=tmp_path / "served", name="served")
     export(model, name="registry")
     for place in (None, tmp_path / "another"):
-        with pytest.raises(ParameterError, match=r"the copy 'served' lies in .*served: say --to .* to replace it"):
+        with pytest.raises(ParameterError, match=r"the copy 'served' is in .*served: give --to .* to replace it"):
             export(model, to=place, name="served")
     with pytest.raises(ParameterError, match="the copy 'registry' was made by you: leave --to out to replace it"):
         export(model, to=tmp_path / "another", name="registry")

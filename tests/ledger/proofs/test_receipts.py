@@ -255,7 +255,7 @@ def test_a_key_that_cannot_sign_is_one_sentence(removed: Path, tmp_path: Path, w
 
 
 def test_a_receipt_needs_a_request_or_an_earlier_head(removed: Path) -> None:
-    with pytest.raises(ParameterError, match="say --id, --since or both"):
+    with pytest.raises(ParameterError, match="give --id, --since or both"):
         make_receipt(removed, None)
     with pytest.raises(ParameterError, match="no removal of 'p9' was requested"):
         make_receipt(removed, "p9")

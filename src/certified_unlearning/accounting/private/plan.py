@@ -219,7 +219,7 @@ class PrivatePlan(ABC):
     @property
     @abstractmethod
     def noise_resolution(self) -> float:
-        """Largest distance of weights from the weights with exact noise.
+        """Largest distance between the weights and those that exact noise would give.
 
         For descent, this is the distance after one step, which is also a bound for the mean of the iterates. The
         distances of parts that read disjoint records add up. If weights are sums of noisy gradients and are not

@@ -21,7 +21,7 @@ from certified_unlearning.accounting.private.plan import Calibration, DisjointPl
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
-"""Limits on the number of steps of a stage, if the analysis gives fewer or more. They do not affect privacy."""
+"""Smallest and largest number of steps of a stage, whatever the analysis gives. They do not affect privacy."""
 
 
 class Stage(RunConstants):

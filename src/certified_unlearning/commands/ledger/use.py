@@ -91,7 +91,7 @@ def predict(
     threshold: ThresholdOption = None,
     positive: Positive = None,
 ) -> None:
-    """Predict the class or the number of each record, in a table with the record's identifier (or row).
+    """Predict the label of each record, and write a table with each record's identifier (or row) and prediction.
 
     If the model predicts classes, the table also has the probability of each class.
     """

@@ -236,14 +236,14 @@ def _look_at_identifiers(
     if mails:
         made.note(
             identifier,
-            f"{counted(mails, 'value')} like an e-mail address: for people who were removed, a ledger keeps a pseudonym, "
-            "which its key connects with the address; use numbers that mean nothing elsewhere",
+            f"{counted(mails, 'value')} like an e-mail address: for people who were removed, a ledger keeps a "
+            "pseudonym, which its key connects with the address; use numbers that mean nothing elsewhere",
         )
     return ()
 
 
 def _identifies(column: Column) -> bool:
-    """Return whether a column has many values that are not measurements, each unique or shared by few rows."""
+    """Return whether a column looks like identifiers: many values, no measurements, and few rows for each value."""
     if column.dates or not (column.words + column.codes > 0 or column.whole):
         return False
     several = column.words + column.codes > 0 and (column.distinct is None or 4 * column.distinct > column.rows)

@@ -195,8 +195,8 @@ def _require_unlike_removed(
         if removed is not None:
             raise ParameterError(
                 f"identifier {new!r} may be {ledger.names.with_difference(new, removed)} and "
-                f"{_removed(removed, ledger, state)}: leave the rows out if they are one person, or say "
-                "--one-spelling if they are not; nothing was added"
+                f"{_removed(removed, ledger, state)}: if both are one person, leave the rows out; otherwise, "
+                "give --one-spelling; nothing was added"
             )
 
 

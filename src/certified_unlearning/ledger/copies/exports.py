@@ -200,7 +200,7 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
     if known is not None and known.path != place:
         where, again = ("was made by you", "leave --to out")
         if known.path is not None:
-            where, again = f"lies in {known.path}", f"say --to {known.path}"
+            where, again = f"is in {known.path}", f"give --to {known.path}"
         raise ParameterError(
             f"the copy {name!r} {where}: {again} to replace it, "
             "--withdraw if it is gone, or another name; nothing was recorded"
@@ -265,7 +265,8 @@ def _write(to: Path, files: Mapping[str, bytes]) -> None:
     try:
         to.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot make {to}: {error.strerror}; the copy is recorded, export it again") from error
+        message = f"cannot make {to}: {error.strerror}; the ledger has recorded this copy, so export it again"
+        raise StorageError(message) from error
     for name, content in files.items():
         with atomic_path(to / name) as temporary:
             temporary.write_bytes(content)

@@ -62,7 +62,7 @@ def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> 
             "identifiers as text; nothing was recorded"
         )
     if not given and file is None:
-        raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
+        raise ParameterError("no identifier is named; give --id, or --file with a file of identifiers")
     counts = Counter(str(text_of(identifier)) for identifier in given)
     repeated = tuple(identifier for identifier, count in counts.items() if count > 1)
     return Given(tuple(counts), repeated, lines.likely_header)

@@ -107,7 +107,7 @@ def make_receipt(
             restored from a backup, and its log in the second place has more events.
     """
     if identifier is None and since is None:
-        raise ParameterError("a receipt is about a person or about the log's growth: say --id, --since or both")
+        raise ParameterError("a receipt is about a person or about the log's growth: give --id, --since or both")
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         require_present(ledger)

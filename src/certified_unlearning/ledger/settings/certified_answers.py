@@ -44,8 +44,8 @@ class EnsembleSettings(Settings):
 
         hits = plan.budgets[-1] + 1
         return Words(
-            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first shard is trained again "
-            f"after about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at "
-            f"random, and the last shard after about {requests_until_all(plan.shards, hits):.0f}; if all requests are "
-            f"for records of one shard, it is trained again after {hits}"
+            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: if requests name random single "
+            f"records, the first shard is trained again after about "
+            f"{counted(round(requests_until_first(plan.shards, hits)), 'request')}, and the last one after about "
+            f"{requests_until_all(plan.shards, hits):.0f}; a shard that all requests hit is trained again after {hits}"
         )

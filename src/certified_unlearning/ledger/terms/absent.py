@@ -57,7 +57,7 @@ def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
     for identifier, others in ledger.owners.alike(unknown).items():
         raise ParameterError(
             f"identifier {identifier!r} is not in the training data, but may be "
-            f"{ledger.names.with_difference(identifier, others[0])}: correct it, or say --one-spelling if they are "
+            f"{ledger.names.with_difference(identifier, others[0])}: correct it, or give --one-spelling if they are "
             "different people; nothing was recorded"
         )
     for identifier in unknown:
@@ -66,6 +66,6 @@ def _require_strangers(ledger: Ledger, unknown: Sequence[str]) -> None:
             if person and (ledger.owners.count_records_of(person) or ledger.request_of(person) is not None):
                 raise ParameterError(
                     f"identifier {identifier!r} is not in the training data, but {person!r} is or was: write one "
-                    "identifier per line and nothing else, or say --one-spelling if they are different people; nothing "
+                    "identifier per line and nothing else, or give --one-spelling if this is one identifier; nothing "
                     "was recorded"
                 )

@@ -70,7 +70,7 @@ def seconds_to_learn(rows: Any, learner: Planned) -> float:
 
 
 def is_quick(learner: Planned, seconds: float) -> bool:
-    """Return whether a plan certainly learns within a number of seconds, without reading the rows."""
+    """Return whether learning certainly takes less than the given seconds. The rows are not read."""
     numbers = learner.n * learner.features * scores_per_record(learner.classes)
     return learner.work.seconds + learner.work.passes * numbers / _SLOWEST < seconds
 

@@ -16,7 +16,7 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
     for name, value in found.items():
         planned = getattr(problem, name)
         if value != planned:
-            raise ParameterError(f"the plan is for {name} = {planned}, the records have {value}")
+            raise ParameterError(f"the plan is for {name} = {planned}, but the records have {value}")
     if not records.row_norm <= problem.row_norm:
         raise ParameterError(
             f"the plan is for rows of norm at most {problem.row_norm:g}, the records have {records.row_norm:g}"

@@ -39,7 +39,7 @@ class Cost(Asked, TwoClassSweep):
     records: Distinct[PositiveInt] = Field(
         description="records per request, a list of distinct whole numbers, each at least 1"
     )
-    rounds: PositiveInt = Field(description="timed requests of each size, a whole number, at least 1")
+    rounds: PositiveInt = Field(description="number of timed requests of each size, at least 1")
     threads: PositiveInt = Field(description="CPU threads of every system, a whole number, at least 1")
     largest_full_batch: PositiveInt = Field(
         description="the largest n for systems that read all records in every step, at least 1"

@@ -127,8 +127,8 @@ class FineTuning(Sweep):
     stride: PositiveInt = Field(description="stride of the first convolution, a whole number, at least 1")
     units: PositiveInt = Field(description="units of the dense hidden layer, a whole number, at least 1")
     pretraining_epochs: PositiveInt = Field(description="passes of pre-training, a whole number, at least 1")
-    private: PositiveInt = Field(description="records of the new class in a batch, which may be removed, at least 1")
-    public: PositiveInt = Field(description="records of the other classes in a batch, which stay, at least 1")
+    private: PositiveInt = Field(description="number of removable records (of the new class) in a batch, at least 1")
+    public: PositiveInt = Field(description="number of permanent records (of the other classes) in a batch, at least 1")
     epochs: PositiveInt = Field(description="passes over the new class, a whole number, at least 1")
     step_size: PositiveFloat = Field(
         description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"

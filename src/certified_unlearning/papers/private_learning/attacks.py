@@ -68,7 +68,7 @@ def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, 
         target: The target of all records.
         n: The number of records.
         loss: The loss of the records.
-        others: The row of all other records.
+        others: The value of every other record's row.
     """
     rows = torch.full((n, 1), others, dtype=torch.float64)
     rows[0] = row

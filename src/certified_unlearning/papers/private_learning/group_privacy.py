@@ -53,7 +53,7 @@ GROUP_PRIVACY = Experiment(
         "are two standard errors of the mean over runs. A private model that covers k deletions has k times the "
         "noise, and needs no work for these deletions. The private model on the right covers the largest number of "
         "deletions for which it is at most one percentage point less accurate than Langevin unlearning. It is learned "
-        "anew when these deletions are used up; until then, it takes no gradients. Retraining is plain SGD. Constants "
+        "anew when these deletions are used up; until then, it needs no gradients. Retraining is plain SGD. Constants "
         "are chosen on held-out records. The figure does not depend on the preset’s data set.",
         "Left: the line of the private model falls from some number of deletions on, and the other lines stay "
         "constant. Right: the line of the private model begins where its deletions are used up, and rises above the "

@@ -15,7 +15,7 @@ _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"
 
 
 class PrivateGradients(Sweep):
-    """Gradients of private models, also for non-convex losses, against records and columns."""
+    """Gradients at private models by numbers of records and columns, also for non-convex losses."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of replace-one privacy, above 0")
     delta: _Delta = Field(description="the delta of privacy, strictly between 0 and 1")

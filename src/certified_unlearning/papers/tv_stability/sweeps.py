@@ -98,7 +98,9 @@ class ExactRates(Sweep):
     pass_columns: _Several = Field(
         description="columns of chapter 5's rows, all but 10 of them zero: at least two distinct whole numbers from 10"
     )
-    projected_n: _Several = Field(description="records of Theorems 28 and 29: at least two distinct whole numbers")
+    projected_n: _Several = Field(
+        description="numbers of records for Theorems 28 and 29: at least two distinct whole numbers"
+    )
     projected_columns: PositiveInt = Field(description="columns of rows that are projected, a whole number")
     trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each setting, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

@@ -144,8 +144,8 @@ def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[En
         experiment: Experiment that mechanisms ran, or whose rows are tracked.
 
     Returns:
-        The entry of the parent, and one entry for each sweep point of the plan that has rows, or for each row of a
-        table.
+        The entry of the parent, and the other entries: one for each sweep point of the plan for which there are rows,
+        or, for a table, one for each row.
 
     Raises:
         DataError: The plan, or a table of rows or curves, is missing or damaged.

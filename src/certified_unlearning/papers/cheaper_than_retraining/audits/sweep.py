@@ -32,8 +32,12 @@ class Audits(Asked):
         "whole number, at least 1"
     )
     steps: PositiveInt = Field(description="steps of fine-tuning, and of gradient ascent, at least 1")
-    targets: Distinct[PositiveFloat] = Field(description="epsilons of audits by two laws, distinct numbers above 0")
-    records: Annotated[int, Field(ge=20)] = Field(description="records in audits by two laws, at least 20")
+    targets: Distinct[PositiveFloat] = Field(
+        description="the certified epsilons in audits that compare two distributions: distinct numbers above 0"
+    )
+    records: Annotated[int, Field(ge=20)] = Field(
+        description="number of records in audits that compare two distributions, at least 20"
+    )
     trials: Annotated[int, Field(ge=LEAST_TRIALS)] = Field(
         description=f"models of each law, a whole number, at least {LEAST_TRIALS}"
     )

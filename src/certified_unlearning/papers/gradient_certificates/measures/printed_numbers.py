@@ -10,7 +10,7 @@ Shards = tuple[int, int]
 """The number ``d`` of shards, and the number ``k`` of removals that each can bear."""
 FIGURE_4 = {("unlearning", 1): 0.975, ("privacy", 1): 0.946, ("unlearning", 5): 0.853, ("privacy", 5): 0.637,
             ("unlearning", 10): 0.665, ("privacy", 10): 0.027}  # fmt: skip
-"""The proportion of predictions with guarantees that the table in Figure 4 prints, by mode and k."""
+"""The proportion of predictions with guarantees, by mode and k, as printed in the table of Figure 4."""
 _TRAININGS = 4
 """The cost of training with bounds, in units of a training without bounds, as the paper counts it."""
 

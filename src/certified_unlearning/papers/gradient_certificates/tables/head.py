@@ -1,4 +1,4 @@
-"""A head on fixed features, certified after several numbers of epochs."""
+"""A head on fixed features, certified after each of several training lengths."""
 
 import time
 from collections.abc import Iterator

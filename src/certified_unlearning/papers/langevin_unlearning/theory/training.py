@@ -135,7 +135,7 @@ def _log_stationary(amplitude: float, step_size: float) -> npt.NDArray[np.float6
 
 
 def _two_sided(alpha: float, log_first: npt.NDArray[np.float64], log_second: npt.NDArray[np.float64]) -> float:
-    """Return the larger of both divergences of distributions on one grid, from log densities up to a constant."""
+    """Return the larger of the two directed divergences on a grid, from log densities that need not be normalised."""
     first, second = (logs - np.logaddexp.reduce(logs) for logs in (log_first, log_second))
     return max(
         float(np.logaddexp.reduce(alpha * p + (1 - alpha) * q)) / (alpha - 1)

@@ -1,4 +1,4 @@
-"""Measures of audits: the shown values compared with the stated ones, and the planted faults that are found."""
+"""Measures of audits: the epsilons that attacks show over the stated epsilons, and which planted faults they find."""
 
 from collections.abc import Sequence
 

@@ -61,7 +61,7 @@ def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
 
 @measure
 def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
-    """Return the true epsilon of printed noise divided by the target, for rows that an embedding lengthens.
+    """Return the quotient of true and target epsilon for the printed noise, if an embedding lengthens the rows.
 
     For Theorem 9, the loss is squared, all norms are 1, and the ball has radius 2. For Theorem 32, slopes are 1, and
     the true epsilon is that at half of delta.

@@ -110,7 +110,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean of error over bound at the largest n, divided by this mean at the smallest n."""
+    """Return how the mean quotient of error and bound changes: its value at the largest n over that at the smallest."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())

@@ -1,4 +1,4 @@
-"""X11: methods on the instances of lower bounds.
+"""X11: private methods on the worst cases from the proofs of lower bounds.
 
 If the error divided by its bound falls with n, privacy has a fault.
 """

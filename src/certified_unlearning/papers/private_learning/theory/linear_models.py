@@ -222,8 +222,8 @@ def theorem_33_instance(setting: Setting, *, printed: bool = False) -> Fingerpri
 
     Args:
         setting: The constants.
-        printed: Whether blocks and share are as printed. Otherwise, there are ``(1 + 2 beta) / beta`` times as many
-            blocks for a large rank, and a share that is ``beta`` times as large for a small rank.
+        printed: Whether to use the printed number of blocks and the printed share. Otherwise, there are ``(1 + 2 beta)
+            / beta`` times as many blocks for a large rank, and the share is ``beta`` times as large for a small rank.
     """
     spread = 1 + 2 * FINGERPRINT
     scale = setting.lipschitz * setting.radius * setting.row_norm

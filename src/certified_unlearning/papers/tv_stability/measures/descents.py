@@ -186,7 +186,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return Proposition 1's smallest printed ``T`` divided by a corollary's ``T``, at its smallest batch size."""
+    """Return Proposition 1's smallest printed ``T`` over a corollary's ``T``, at the least batch size of the latter."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps

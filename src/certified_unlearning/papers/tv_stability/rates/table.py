@@ -30,7 +30,7 @@ def rates_table(sweep: ExactRates) -> pd.DataFrame:
 
 
 def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Yield chapter 4's tables: empirical risk, on data as close to the distribution as whole numbers allow."""
+    """Yield chapter 4's tables: empirical risk, on data that fit the distribution up to rounding."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for part, records, rho, dimension in _lines("4", sweep.n, sweep.rho, sweep.columns):
         for method, plan in mini_batches.EMPIRICAL.items():

@@ -24,8 +24,8 @@ def noisy_stability(
 ) -> float:
     """Return Proposition 1's bound, at most 1, on the stability of noisy SGD under one edit.
 
-    Amplification by batches reduces the Rényi divergence of a single step to ``32 alpha G^2 / (n sigma)^2`` at ``alpha =
-    2``. Rényi divergences increase with ``alpha``, so the Kullback-Leibler divergence of all steps is at most
+    Amplification by batches reduces the Rényi divergence of a single step to ``32 alpha G^2 / (n sigma)^2`` at
+    ``alpha = 2``. Rényi divergences increase with ``alpha``, so the Kullback-Leibler divergence of all steps is at most
     ``64 T G^2 / (n sigma)^2``.
 
     Args:
@@ -95,7 +95,7 @@ def quantiser_disagreement(differences: Sequence[float], *, resolution: float) -
 
 
 def quantiser_variance(*, dimension: int, resolution: float, printed: bool = False) -> float:
-    """Return the mean squared error of the randomly shifted grid, ``d tau^2 / 12``; Lemma 31 prints ``d tau^2``."""
+    """Return the mean squared error of a randomly shifted grid: ``d tau^2 / 12``, or Lemma 31's printed ``d tau^2``."""
     require_count(least=1, dimension=dimension)
     require_positive(resolution=resolution)
     return dimension * resolution**2 / (1 if printed else 12)
