@@ -84,7 +84,7 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
         "",
         *unread(papers),
         "One cause can contradict several claims. These are the numbers of causes, for all presets together, including",
-        "misprints. A contradiction that shares its cause with no other contradiction counts as one cause:",
+        "misprints. A contradiction with a cause of its own counts as one cause:",
         "",
         *(line for paper in papers if (line := causes_in_words(paper, claims.get(paper.name, ()), every))),
         "",
