@@ -186,7 +186,7 @@ def test_a_parameter_that_makes_no_sense_is_named(
 @pytest.mark.parametrize(
     ("job", "old", "new", "sentence"),
     [
-        ("plan", "fig3c:fig3c", "fig3c:fig9", "fig3c:fig9 names nothing: the module declares only fig3c of Exp"),
+        ("plan", "fig3c:fig3c", "fig3c:fig9", "fig3c:fig9 names nothing: the module declares only fig3c of type Exp"),
         ("plan", "fig3c:fig3c", "fig9:fig9", f"there is no module {PAPER}.fig9"),
         ("plan", f"{PAPER}.fig3c:fig3c", "fig3c", "fig3c names nothing: write it as package.module:name"),
         ("plan", "fig3c:fig3c", "tables:table1", "table1 reads the plan of fig3b, fig3c, fig4, fig5a: give"),

@@ -498,7 +498,7 @@ def test_a_paper_of_others_joins_with_its_section_and_its_data(with_another_pape
         ("papers_of_others", [f"{OTHERS}:SAME_EXPERIMENT"], "two experiments are called fig3a; rename one"),
         ("papers_of_others", [f"{OTHERS}:SAME_DATA_SET"], "two data sets are called digits; rename one"),
         ("papers_of_others", [f"{OTHERS}:MADE_ELSEWHERE"], "certified_unlearning.papers.langevin_unlearning.tables:"
-         "elsewhere names nothing: the module declares only table1, table2, table3 of Experiment"),
+         "elsewhere names nothing: the module declares only table1, table2, table3 of type Experiment"),
         ("papers.paper_of_others", ..., "params.yaml: papers.paper_of_others is missing"),
         ("papers.paper_of_others.squares.base", "two", "papers.paper_of_others.squares.base is 'two', but must be a "),
         ("presets.smoke.papers.paper_of_others.squares.base", "two", "params.yaml: presets.smoke.papers."

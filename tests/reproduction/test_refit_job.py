@@ -60,7 +60,7 @@ def carry_out(
 
 def test_the_mechanism_is_found_by_its_name_and_has_no_job_of_learning(small_data, tmp_path) -> None:
     assert declared.mechanism("scikit-learn") is SCIKIT_LEARN
-    with pytest.raises(ParameterError, match="scikit-learn does not learn in a job of its own; `unlearn` does it all"):
+    with pytest.raises(ParameterError, match="scikit-learn does not learn in a job of its own; `unlearn` does all t"):
         jobs.learn(SCIKIT_LEARN, plan(small_data), small_data, tmp_path / "learned")
     assert not list(tmp_path.iterdir())
 

@@ -108,7 +108,7 @@ def test_a_single_trial_has_no_spread_and_is_counted_as_one(records: pd.DataFram
 
 
 def test_an_unknown_accountant_is_named(records: pd.DataFrame) -> None:
-    with pytest.raises(DataError, match="fig3a hold the accountant 'wishful', which nothing declares"):
+    with pytest.raises(DataError, match="fig3a hold the accountant 'wishful', which is not declared"):
         summarise(records.assign(accountant=records["accountant"].replace({"lsi": "wishful"})), "fig3a")
 
 

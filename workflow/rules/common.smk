@@ -74,7 +74,7 @@ def settings(wildcards):
 
 
 def needed_settings(wildcards):
-    """Return the settings if the experiment depends on the data set, so that otherwise their change reruns nothing."""
+    """Return the settings if the experiment depends on the data set; otherwise, their change must rerun nothing."""
     return settings(wildcards) if experiment(wildcards).needs_data else ""
 
 
@@ -104,7 +104,10 @@ def others():
 
 
 def others_of(name):
-    """Return the papers outside this package if the data set may be theirs; otherwise, a new paper must rerun nothing."""
+    """Return the papers outside this package if the data set may be theirs.
+
+    For other data sets, a new paper must rerun nothing.
+    """
     return others() if built_in(name) is None else ""
 
 

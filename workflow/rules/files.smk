@@ -83,7 +83,7 @@ def tracked_of(name):
 
 
 def everything_of(member):
-    """Return all results of a preset, also intermediate ones: one that a failed job deleted is not up to date."""
+    """Return all results of a preset, including intermediate files; if a failed job deleted one, it is made again."""
     return [
         f"results/{member}/{file}"
         for file in (

@@ -106,7 +106,7 @@ rule unlearn:
         " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
-# Another library fits again, which takes seconds: one model represents all trials.
+# A mechanism that fits again with another library takes only seconds, because one model represents all trials.
 use rule unlearn as refit with:
     wildcard_constraints:
         mechanism="|".join(REFITS) or "$^",

@@ -138,7 +138,7 @@ rule claims:
         members=members,
         others=others(),
     message:
-        "{wildcards.name}: a verdict on every claim, and what matters most"
+        "{wildcards.name}: a verdict on every claim, and the most important findings"
     shell:
         "unlearn pipeline claims {params.members} --output {output.claims} --findings {output.findings} {params.others} 2>&1 | tee {log} | sed -u 1d"
 

@@ -1,5 +1,5 @@
-# MLflow: the store is created once, before jobs run in parallel. Then each experiment is logged by one job. This runs
-# only where Snakemake runs: a SQLite file that several nodes write to silently loses runs.
+# MLflow: the store is created once, before jobs run in parallel. Then each experiment is logged by one job. Both
+# rules run only where Snakemake runs, because a SQLite file loses runs silently if several nodes write to it.
 
 
 localrules:

@@ -1,8 +1,8 @@
 """Print the section `Papers` of docs/papers.md, and write the pages with the verdicts on each paper's claims.
 
 The owner of a claim, and the findings of a second reader, are in the tables of claims. Verdicts are in the committed
-baselines of all presets. Numbers are computed here for claims that formulas alone decide. Numbers of runs are not in
-any committed file. `--write` replaces the section in docs/papers.md, and writes docs/verdicts/.
+baselines of all presets. For claims that formulas alone decide, this script computes the numbers. Numbers of runs are
+not in any committed file. `--write` replaces the section in docs/papers.md, and writes docs/verdicts/.
 """
 
 import argparse
@@ -36,7 +36,7 @@ Baseline = Mapping[str, str]
 
 
 def decided(claim: str, baselines: Collection[Baseline]) -> str:
-    """Return the verdict of all presets: contradicted, if one contradicts the claim; not run, if none decides it."""
+    """Return the verdict of all presets: contradicted if any preset contradicts the claim, not run if none decides."""
     found = {baseline.get(claim, "not run") for baseline in baselines}
     return next(verdict for verdict in ("contradicted", "reproduced", "not run") if verdict in found)
 
@@ -76,32 +76,32 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     lines = [
         *table_lines(["paper", "all its verdicts", f"its own claims, preset `{DEFAULT_PRESET}`", "all presets"], own),
         "",
-        "Misprints are slips within a proof, a formula or a table whose conclusion holds. By all presets, a claim is",
-        "contradicted if any preset contradicts it, reproduced if not and any reproduces it, and otherwise not run.",
-        "[The pages of verdicts](verdicts/index.md) list every claim. For each contradiction that is no misprint, they",
-        "have what was stated and found, the tolerance, what the paper assumes, the setting, and what would make it",
-        "right.",
+        "Misprints are slips within a proof, a formula or a table whose conclusion holds. In the column *all presets*,",
+        "a claim is contradicted if any preset contradicts it. Otherwise, it is reproduced if a preset reproduces it,",
+        "and not run if no preset does. [The pages of verdicts](verdicts/index.md) list every claim. For each",
+        "contradiction that is not a misprint, they state the claim, the result, the tolerance, the assumptions of the",
+        "paper, the setting, and what would make the claim right.",
         "",
         *unread(papers),
-        "One cause can contradict several claims. These are the numbers of causes, by all presets, with misprints; a",
-        "contradiction whose cause no other one has counts as one:",
+        "One cause can contradict several claims. These are the numbers of causes, for all presets together, including",
+        "misprints. A contradiction with a cause of its own counts as one cause:",
         "",
         *(line for paper in papers if (line := causes_in_words(paper, claims.get(paper.name, ()), every))),
         "",
-        "What no paper claims is counted apart, here by all presets:",
+        "Claims that are not a paper's own are counted separately, here for all presets together:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
         "",
-        "Restatements, tolerances and the mark *misprint* are ours; from these, every verdict is computed.",
-        "`unlearn claims` prints those of a run, and CI fails when one of the preset `smoke` changes",
-        "([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` counts anew, and writes the",
+        "Restatements, tolerances and the mark *misprint* are ours, and every verdict is computed from them.",
+        "`unlearn claims` prints the verdicts of a run, and CI fails if a verdict of the preset `smoke` changes",
+        "([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` updates these tables and the",
         "pages of verdicts.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def texts(papers: Iterable[Paper]) -> list[ReadText]:
-    """Return what claims were compared with, without repetitions: two papers can be chapters of one work."""
+    """Return the texts that claims were compared with, without repetitions: two papers can be chapters of one work."""
     return list(dict.fromkeys(text for paper in papers for text in paper.texts))
 
 
@@ -120,7 +120,7 @@ def unread(papers: Iterable[Paper]) -> list[str]:
 
 
 def texts_table(papers: Iterable[Paper]) -> str:
-    """Return the table of what claims were compared with; works that were read in the same way stand in one row."""
+    """Return the table of texts that claims were compared with; works that were read in the same way share a row."""
     works: dict[str, list[str]] = {}
     for each in texts(papers):
         works.setdefault(each.text if each.itself else f"not read itself: {each.text}", []).append(each.work)
@@ -151,8 +151,8 @@ class Judged:
 
     Attributes:
         claim: The claim.
-        verdict: The verdict. It contains numbers if formulas alone decide the claim, and none if runs do.
-        presets: Presets whose runs give this verdict; empty if formulas alone decide, or if nothing does.
+        verdict: The verdict. It contains numbers if formulas alone decide the claim, and no numbers if runs decide it.
+        presets: Presets whose runs give this verdict; empty if formulas alone decide, or if nothing decides.
     """
 
     claim: Claim
@@ -229,7 +229,7 @@ def page(paper: Paper, verdicts: Sequence[Judged]) -> str:
 
 
 def _contradictions(title: str, found: Sequence[Judged], none: str) -> str:
-    """Return a list of contradictions; those with the same cause stand together, below what would make them right."""
+    """Return a list of contradictions; contradictions with the same cause follow one statement of their `right_if`."""
     first_with: dict[Reading, str] = {}
     parts = []
     groups = _groups(found)
@@ -262,8 +262,8 @@ def _contradiction(each: Judged, read_at: str, *, shared: bool) -> str:
 
     Args:
         each: The contradiction.
-        read_at: The id of that claim; empty if no earlier claim has the same reading.
-        shared: Whether it stands below a cause of several, where what would make it right is written already.
+        read_at: The id of the earlier claim; empty if no earlier claim has the same reading.
+        shared: Whether the contradiction is in a group with a common cause, whose `right_if` was written above.
     """
     claim, verdict = each.claim, each.verdict
     owner = "" if claim.whose != "authors' code" else ", of authors' code"
@@ -290,7 +290,7 @@ def _contradiction(each: Judged, read_at: str, *, shared: bool) -> str:
 
 
 def _misprints(found: Sequence[Judged]) -> list[str]:
-    """Return a line for each misprint; those with the same cause stand below a line for the cause."""
+    """Return a line for each misprint; misprints with the same cause are listed below a line for the cause."""
     lines = []
     for group in _groups(found):
         shared = len(group) > 1

@@ -1,1 +1,1 @@
-"""The common part of the pipeline: jobs, rows, figures, claims, report and tracking. No paper is named here."""
+"""The common part of the pipeline: jobs, rows, figures, claims, report and tracking. Its modules name no paper."""

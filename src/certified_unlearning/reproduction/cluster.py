@@ -9,8 +9,8 @@ from certified_unlearning.errors import StorageError
 from certified_unlearning.text import counted
 
 _FORMAT = "%i|%k|%Z"
-"""The format of `squeue`: number, comment, working directory. The directory comes last because it may contain any
-character.
+"""The output format of `squeue`: number, comment, working directory. The directory comes last because it may contain
+any character.
 """
 _SECONDS = 60
 _SHOWN = 3
@@ -48,7 +48,7 @@ def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
     """Return the jobs in the output of `squeue` that Snakemake submitted from a directory.
 
     A directory has several names if folders are mounted or linked; jobs under all these names are included. Jobs that
-    Snakemake did not submit are not included, such as the job that runs Snakemake itself.
+    Snakemake did not submit, such as the job that runs Snakemake itself, are not included.
     """
     wanted = {str(directory), str(directory.resolve())}
     found = []
@@ -60,19 +60,21 @@ def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
 
 
 def refuse_second_writers(directory: Path, *, required: bool) -> None:
-    """Raise an error if SLURM has jobs of an earlier run whose Snakemake was killed, because they write the same files.
+    """Raise an error if SLURM still has jobs of an earlier run whose Snakemake was killed.
+
+    These jobs and the new run would write the same files.
 
     Args:
         directory: Directory in which the run begins.
-        required: Whether the queue must answer, because jobs will be submitted. If not, and the machine has no SLURM or
-            its queue does not answer, it is assumed that there are no such jobs.
+        required: Whether the queue must answer, because jobs will be submitted. Otherwise, if there is no SLURM or its
+            queue does not answer, the function assumes that there are no such jobs.
 
     Raises:
-        StorageError: There are such jobs, or the queue must answer and does not.
+        StorageError: The queue has jobs of an earlier run, or it must answer and does not.
     """
     if shutil.which("squeue") is None:
         if required:
-            raise StorageError("there is no `squeue` here: start on a machine from which SLURM takes jobs")
+            raise StorageError("there is no `squeue` here: start on a machine that can submit jobs to SLURM")
         return
     try:
         jobs = queued(directory)
@@ -83,8 +85,8 @@ def refuse_second_writers(directory: Path, *, required: bool) -> None:
     if jobs:
         raise StorageError(
             f"SLURM still has {counted(len(jobs), 'job')} of an earlier start in this directory "
-            f"({_named(jobs)}), and no file may have two writers: wait until `squeue` shows them no more, or end "
-            f"them by `scancel {' '.join(job.number for job in jobs)}`; then start again"
+            f"({_named(jobs)}), and no file may have two writers: wait until `squeue` no longer shows these jobs, "
+            f"or end them with `scancel {' '.join(job.number for job in jobs)}`; then start again"
         )
 
 

@@ -15,16 +15,16 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
     """Return a digest of modules, of all modules of their packages that they import, and of files.
 
     The digest does not depend on comments, docstrings and layout, so a change of these does not rerun any job. Imports
-    in functions are included. Imports under ``if TYPE_CHECKING``, and modules that are named only in strings, are not.
-    Files in a module's directory that the module names, such as the source of a compiled kernel, are included by their
-    bytes.
+    in functions are included. Imports under ``if TYPE_CHECKING``, and modules that are named only in strings, are left
+    out. Files in a module's directory that the module names, such as the source of a compiled kernel, are included by
+    their bytes.
 
     Args:
         modules: Dotted names of the modules.
         files: Other files that the job reads, such as templates; their bytes are included.
 
     Raises:
-        ParameterError: There is no such module, or it is not written in Python.
+        ParameterError: A module does not exist, or is not written in Python.
     """
     packages = frozenset(name.partition(".")[0] for name in ("certified_unlearning", *modules))
     sha = hashlib.sha256()
@@ -36,12 +36,12 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
 
 
 def files_beside(module: str) -> tuple[Path, ...]:
-    """Return the files in a module's directory, except modules, that its code names in a string; they count as code."""
+    """Return the files, except modules, in a module's directory that its code names in strings; they count as code."""
     return _read(_source(module)).files
 
 
 def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
-    """Return the modules and all that they import from the packages, including the packages' own ``__init__``."""
+    """Return the modules, all modules that they import from the packages, and the ``__init__`` of their packages."""
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -80,7 +80,7 @@ def _files_beside(path: Path, tree: ast.Module) -> tuple[Path, ...]:
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements in a statement, and the parts of statements that may contain imports or strings."""
+    """Yield the statements, handlers and cases inside a node, which may contain imports or strings."""
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         yield from getattr(node, name, ())
 
@@ -127,12 +127,12 @@ def _source(name: str) -> Path:
     for candidate in () if path is None else (path / "__init__.py", path.with_suffix(".py")):
         if candidate.is_file():
             return candidate
-    raise ParameterError(f"there is no module {name} in Python, so no digest of what it does")
+    raise ParameterError(f"there is no module {name} in Python, so its code has no digest")
 
 
 @cache
 def _place(name: str) -> Path | None:
-    """Return where a module would be, without its suffix; only its top-level package is searched for."""
+    """Return the path that a module would have, without a suffix; only its top-level package is searched for."""
     top, _, rest = name.partition(".")
     spec = find_spec(top)
     if spec is None or spec.origin is None:

@@ -24,7 +24,7 @@ def experiment(reference: str) -> Experiment:
 
 
 def mechanism(reference: str) -> Mechanism | Refit:
-    """Return a mechanism by the name of one of this package, or by ``package.module:name``.
+    """Return the mechanism of a reference: its name if it is in this package, or ``package.module:name``.
 
     Raises:
         ParameterError: There is no such mechanism.
@@ -64,7 +64,7 @@ def _named(reference: str, *kinds: type[Kind]) -> Kind:
     }
     if name not in declared:
         known = f"only {', '.join(declared)}" if declared else "none"
-        raise ParameterError(f"{reference} names nothing: the module declares {known} of {kinds[0].__name__}")
+        raise ParameterError(f"{reference} names nothing: the module declares {known} of type {kinds[0].__name__}")
     return declared[name]
 
 

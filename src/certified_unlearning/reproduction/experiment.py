@@ -1,4 +1,7 @@
-"""Declaration of an experiment, which is one thing that a paper shows; it is declared in the module of its `make`."""
+"""Declaration of an experiment, which reproduces one thing that a paper shows.
+
+The declaration is in the module of the function `make` of the experiment.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,11 +33,11 @@ class Sweep(BaseModel):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Files that the experiment reads besides the preset's data set; a change of any file reruns the experiment."""
+        """Files that the experiment reads besides the preset's data set; if they change, the experiment reruns."""
         return ()
 
     def check(self) -> str | None:
-        """Return what is wrong with the combination of values, in a sentence that begins with the key, or None."""
+        """Return a sentence about an invalid combination of values, beginning with the key; None for a valid one."""
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
@@ -102,7 +105,7 @@ class Inputs:
     plans: Mapping[str, ExperimentPlan] = field(default_factory=dict)
 
     def plan(self, constants: ProblemConstants, runs: Iterable[Run]) -> ExperimentPlan:
-        """Return the plan of an experiment with these runs, which share the constants."""
+        """Return the plan of an experiment whose runs share these constants."""
         return ExperimentPlan(
             preset=self.preset,
             settings=self.settings,

@@ -17,9 +17,9 @@ class FigureStyle(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     context: Literal["paper", "notebook", "talk", "poster"] = Field(description="a seaborn context")
-    palette: str = Field(description="a seaborn palette, colour-blind safe please")
+    palette: str = Field(description="a seaborn palette, preferably one for colour-blind readers")
     width_inches: PositiveFloat = Field(
-        description="width of one column of the page, a number above 0; figures of several panels span two"
+        description="width of one column, a number above 0; figures of several panels span two columns"
     )
     height_inches: PositiveFloat = Field(description="height without the legend, a number above 0")
     dots_per_inch: PositiveInt = Field(description="resolution of the PNG, a whole number")

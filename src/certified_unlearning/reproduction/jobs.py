@@ -32,7 +32,7 @@ def learn(
 ) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial, and write the weights.
 
-    If several processes share the job, the first one writes the file.
+    If several processes share the job, the first process writes the file.
 
     Raises:
         ParameterError: The mechanism has no separate learning, or several processes share a job that cannot be shared.
@@ -40,7 +40,7 @@ def learn(
         StorageError: The file cannot be written.
     """
     if mechanism.learning is None:
-        raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
+        raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does all the work")
     if plan.left_out is not None:
         _write_weights(output, {"weights": torch.empty(0)}, {})
         return
@@ -80,7 +80,7 @@ def unlearn(
         learned: Weights that `learn` wrote, if the mechanism learns in a separate job.
         rows: Path for a table with one row for each run, request and trial.
         curves: Path for the table of learning curves.
-        shards: The place of this process among those that share the job; the first one writes.
+        shards: The place of this process among the processes that share the job; the first process writes.
 
     Raises:
         DataError: ``data`` or ``learned`` does not belong to the plan.
@@ -182,7 +182,7 @@ def _curve_steps(runs: Sequence[Run]) -> list[int]:
 
 
 def _request_curve_steps(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the steps at which to measure: some within a single request, or the ends of the requests of a stream."""
+    """Return the steps at which each request is measured; requests of a stream are measured only at their ends."""
     if len(runs[0].requests) > 1:
         return [[] for _ in runs[0].requests]
     return [_spaced(max(run.requests[0].unlearning_steps for run in runs))]

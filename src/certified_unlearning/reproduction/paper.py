@@ -10,11 +10,11 @@ from certified_unlearning.reproduction.experiment import Experiment
 
 @dataclass(frozen=True)
 class ReadText:
-    """What the claims about a published work were compared with.
+    """A text with which the claims about a published work were compared.
 
     Attributes:
-        work: What people call the work.
-        text: The text, in words for the page of verdicts, without a full stop.
+        work: Usual name of the work.
+        text: Description of the text, for the page of verdicts, without a full stop.
         itself: Whether this is the work's own text. Otherwise the work was never read, and `text` says through which
             other texts its statements are cited.
     """
@@ -62,11 +62,11 @@ class Paper:
     key_numbers: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:
-        """Return the experiment with that name; None if there is none."""
+        """Return the experiment with that name; None if there is no such experiment."""
         return next((each for each in self.experiments if each.name == name), None)
 
     @property
     def claims(self) -> Traversable | None:
-        """Table of the paper's claims; None if it has none."""
+        """Table of the paper's claims; None if the paper has no claims."""
         path = files(self.package) / "claims.yaml" if self.package else None
         return path if path is not None and path.is_file() else None

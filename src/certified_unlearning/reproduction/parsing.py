@@ -17,7 +17,7 @@ def parse(model: type[ModelType], text: str, *, source: str) -> ModelType:
     """Read one part of the parameters from JSON.
 
     Raises:
-        ParameterError: The text is not JSON or does not fit; the message names ``source`` and the key.
+        ParameterError: The text is not JSON, or does not fit the model; the message names ``source`` and the key.
     """
     try:
         content = json.loads(text)
@@ -44,7 +44,8 @@ def validate(content: Any, json_schema: dict[str, Any], source: str, *, separato
     """Check content against a JSON schema.
 
     Raises:
-        ParameterError: The content does not fit; the message joins ``source`` and the key with the separator.
+        ParameterError: The content does not fit the schema. The message joins ``source`` and the key with the
+            separator.
     """
     errors = list(_Validator(json_schema).iter_errors(content))
     if errors:

@@ -36,7 +36,7 @@ more.
 """
 ROUNDING = 1
 """Number of test records by which a trial may change without being counted as changed. A record on the decision
-boundary can fall on either side on another machine, and without noise, it does so in every trial of a run.
+boundary can fall on either side on another machine, and without noise, this happens in every trial of a run.
 """
 TOGETHER = "all points together"
 """Name of the test of all points with noise together. Rounding does not change most of a trial's points with noise in
@@ -59,7 +59,7 @@ class RegressionError(UnlearningError):
 
 
 class SweepPoint(BaseModel):
-    """The expected values of a sweep point and request: constants, and how many test records each trial gets right."""
+    """The expected values of a sweep point and request: constants, and each trial's number of correct test records."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,8 +141,8 @@ def run(results: Path, preset: str, baseline: Path, accept: bool) -> str:
         return f"nothing moved: {counted(len(expected.points), 'point')} compared"
     show(moves)
     raise RegressionError(
-        f"{counted(len(moves), 'quantity')} moved away from {baseline}; if that is right, use --accept and commit "
-        "the file"
+        f"{counted(len(moves), 'quantity')} moved away from {baseline}; if these changes are right, use --accept and "
+        "commit the file"
     )
 
 
@@ -218,9 +218,9 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     This is the exact paired sign-flip test (Fisher, The Design of Experiments, 1935, section 21), two-sided. If the
     distribution of the trials did not change, each difference is as likely as its negative. This is true for rounding
     (same random numbers, another machine) and for noise (fresh random numbers). The result is the share of the
-    ``2^trials`` choices of signs for which the sum is at least as far from 0. The test is valid for every distribution
-    of the trials. A t-test would not be valid: counts are whole numbers, and if all trials happen to differ equally,
-    its statistic is infinite.
+    ``2^trials`` choices of signs for which the sum is at least as far from 0 as the observed sum. The test is valid for
+    every distribution of the trials. A t-test would not be valid, because counts are whole numbers: if all differences
+    happen to be equal, its statistic is infinite.
 
     The power at 77 points and an allowance of `ROUNDING` is as follows. With the same random numbers, and from 28
     trials on, the test detects any change of all trials in one direction that is larger than the allowance. With fresh
@@ -260,7 +260,7 @@ def show(moves: Sequence[ChangedQuantity]) -> None:
     console.width = max(console.width, 120)  # Without this, a log, whose width is unknown, would have 80 columns.
     console.print(table)
     if any(move.chance is not None for move in moves):
-        console.print("By chance: at most the probability that the random numbers alone move any accuracy so much.")
+        console.print("By chance: upper bound on the probability that random numbers alone move an accuracy so much.")
 
 
 def _with_exactly(constants: dict[str, Value], names: Sequence[str]) -> dict[str, Value]:
@@ -320,7 +320,7 @@ def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterat
 
 
 def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return how many test records each common trial gets right, in columns ``before`` and ``now``, by trial."""
+    """Return the number of correct test records of each common trial, in columns ``before`` and ``now``."""
     before = pd.Series(baseline.points[name].correct, name="before")
     now = pd.Series(_correct(name, rows, baseline.test_records), sorted(rows["trial"]), name="now")
     return pd.concat([before, now], axis=1, join="inner")
@@ -353,7 +353,7 @@ def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> 
 
 
 def _tests(points: int) -> int:
-    """Return the number of accuracy tests that share the false-alarm rate: one for each point, and one for all."""
+    """Return the number of accuracy tests that share the false-alarm rate: one for each point, one for all together."""
     return points + 1
 
 

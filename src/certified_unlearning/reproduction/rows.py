@@ -25,7 +25,7 @@ _TYPES = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "fla
 
 
 def column(name: str, kind: Kind, role: Role, *, empty: bool = False) -> pa.Field:
-    """Return a column with its role; ``empty`` says whether a row may have no value."""
+    """Return a column with its role; ``empty`` says whether the column may have empty values."""
     return pa.field(name, _TYPES[kind], nullable=empty, metadata={"role": role})
 
 
@@ -45,9 +45,9 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
 
 
 def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
-    """Return the columns for which a run, its plan, or the plan's constants or settings have a field with that name.
+    """Return the values of all columns whose names are fields of a run, its plan, or the plan's constants or settings.
 
-    If several of them have the field, the first one is used.
+    If several of these have a field with this name, the first value is used.
     """
     holders = (run, plan, plan.constants, plan.settings)
     held = [
@@ -114,7 +114,7 @@ BOUND_ROWS = pa.schema(
     ]
 )
 """Results of accounting, without a simulation: one row for each bound and number of steps. The guarantee is ``renyi``
-at order ``alpha``, or (epsilon, delta) with ``mu``. ``source`` says whether the bound is a paper's or derived here.
+at order ``alpha``, or (epsilon, delta) with ``mu``. ``source`` says whether the bound is from a paper or derived here.
 ``strong_convexity`` is empty if the bound does not depend on it.
 """
 

@@ -58,7 +58,7 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
         raise DataError(f"the rows of {experiment} hold more than one run called {ambiguous.iloc[0]!r}")
     unknown = sorted(set(summary["accountant"]) - set(_ACCOUNTANT_ORDER))
     if unknown:
-        raise DataError(f"the rows of {experiment} hold the accountant {unknown[0]!r}, which nothing declares")
+        raise DataError(f"the rows of {experiment} hold the accountant {unknown[0]!r}, which is not declared")
     ordered = summary.assign(
         mechanism_order=summary["mechanism"].map(list(own["mechanism"].unique()).index),
         variant_order=summary["variant"].map(list(own["variant"].unique()).index),
@@ -75,11 +75,11 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
 
 def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
-    """Return the row that represents an experiment when only one is shown.
+    """Return the row that represents an experiment when only one row is shown.
 
     It is a row of the summary's first mechanism with its tightest accountant. Its target epsilon is nearest to
-    `STANDARD_EPSILON` as a ratio (the smaller of two equally near ones). Among the rows with this target, it has the
-    largest number of removed records and the least noise.
+    `STANDARD_EPSILON` as a ratio (if two targets are equally near, the smaller one). Among the rows with this target,
+    it has the largest number of removed records and the least noise.
 
     Args:
         summary: Result of `summarise`.

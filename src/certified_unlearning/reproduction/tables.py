@@ -101,7 +101,7 @@ def curves_by_run(
 ) -> list[dict[int, Array]]:
     """Return each run's measures by step, counted from ``first_steps`` through all phases.
 
-    The last point of a phase is measured on what the phase published.
+    The last point of a phase is measured on the model that the phase published.
     """
     curves: list[dict[int, Array]] = [{} for _ in runs]
     offsets = list(first_steps)

@@ -16,7 +16,8 @@ _DIGITS = 7
 class ShownTable:
     """A table of texts.
 
-    ``facts`` states what all rows share. The key of a group states what its rows share, or is "".
+    ``facts`` states what all rows share. The key of a group states what the group's rows share, and may be
+    empty.
     """
 
     facts: str
@@ -32,7 +33,7 @@ class ShownTable:
 
 
 def tabulate(experiment: Experiment, rows: pd.DataFrame) -> ShownTable:
-    """Return an experiment's rows as a table for people, by its own `Experiment.page` if it has one."""
+    """Return an experiment's rows as a table for readers, from `Experiment.page` if the experiment has it."""
     if experiment.page is not None:
         shown: ShownTable = declared.function(experiment.page)(rows)
         return shown
@@ -51,7 +52,10 @@ _GROUP = ["smoothness", "smoothness_constant"]
 
 
 def _by_epsilon(frame: pd.DataFrame) -> tuple[list[str], dict[str, list[list[str]]]]:
-    """Return the columns, with one of sigmas for each epsilon, and the rows by the rule for the smoothness."""
+    """Return the columns, and the rows grouped by the rule for the smoothness.
+
+    Each epsilon has a column of sigmas.
+    """
     names = [name for name in frame.columns if name not in ("epsilon_target", "sigma", *_GROUP)]
     epsilons = list(dict.fromkeys(frame["epsilon_target"]))
     groups = {}

@@ -339,7 +339,7 @@ def test_a_registered_model_that_is_not_this_ledgers_is_refused(
 ) -> None:
     store.client.create_registered_model("theirs")
     store.client.create_model_version("theirs", "s3://somewhere")
-    with pytest.raises(TrackingError, match="has a registered model 'theirs' that is not this ledger's; say another"):
+    with pytest.raises(TrackingError, match="has a registered model 'theirs' that is not this ledger's; choose"):
         track(churn, "--name", "theirs")
     track(churn)
     make_model(tmp_path / "another", original.data)
@@ -421,7 +421,7 @@ def test_nothing_is_recorded_where_nothing_can_be_sent(
         track(churn)
     assert str(refused.value) == (
         f"MLflow at http://127.0.0.1:{port} is not available (it does not accept connections); nothing was recorded "
-        "and nothing was sent: run it again when it is back"
+        "and nothing was sent: run the command again when MLflow is back"
     )
     for uri in ("postgresql://mlflow@127.0.0.1/mlflow", "sqlite://", "databricks", "file:///srv/mlruns"):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)

@@ -338,7 +338,7 @@ def test_numbers_of_other_features_are_not_compared(tmp_path, features, verdict)
     write_json(tmp_path / "c" / "data.json", DATA | {"name": "cifar10-cat-vs-ship", "features": features})
     found = verdict_of("data-cifar10-binary-eigenvalue", Evidence.read(tmp_path, "c", PAPER))
     assert found.verdict == verdict
-    named = "is on features ResNet-18 (ImageNet)" in found.reason and f"are on {features}" in found.reason
+    named = "is for features ResNet-18 (ImageNet)" in found.reason and f"are for {features}" in found.reason
     assert named == (verdict == "not run")
 
 

@@ -78,7 +78,7 @@ def ready(uri: str) -> StoreStatus:
 def assert_warns(warning: str | None, uri: str) -> None:
     assert warning is not None
     assert uri in warning
-    assert "run `unlearn track --sync` when it is back" in warning
+    assert "run `unlearn track --sync` when MLflow is back" in warning
     assert "\n" not in warning
     assert ". " not in warning, "more than one sentence"
 

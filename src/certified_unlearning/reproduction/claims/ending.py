@@ -20,11 +20,11 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     Args:
         results: Directory of all results.
         name: Name of the preset or of the collection.
-        members: Presets of a collection. For each preset, the last lines name what is missing in MLflow, and where the
-            other results are.
+        members: Presets of a collection. For each preset, the last lines name the experiments that are missing in
+            MLflow, and say how to see its runs there.
 
     Raises:
-        DataError: There are no verdicts or no findings, or they are damaged.
+        DataError: The verdicts, the findings or a status file of tracking are missing or damaged.
     """
     verdicts = read(results / name / "claims.json")
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
@@ -47,7 +47,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
 
 
 def untracked(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return a sentence for each preset with results that are missing in MLflow: what, why, and what to do.
+    """Return a sentence for each preset with results that are missing in MLflow: names, reason, and what to do.
 
     Raises:
         DataError: A status file of tracking is damaged.
@@ -66,7 +66,7 @@ def untracked(results: Path, presets: Sequence[str]) -> list[str]:
 
 
 def pages(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return lines that say how to see the presets' runs in MLflow: what to start, and what to open.
+    """Return lines on how to see the presets' runs in MLflow: the command to start, and the page to open.
 
     Raises:
         DataError: The status file of MLflow's store is damaged.

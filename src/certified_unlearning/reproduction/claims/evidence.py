@@ -1,4 +1,4 @@
-"""Evidence for a paper's claims: the results of one preset, which are read when a claim asks for them."""
+"""Evidence for a paper's claims: the results of one preset, which are read when a claim needs them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ class Evidence:
         return self.plans[0].settings
 
     def has_table(self, name: str) -> bool:
-        """Return whether the rows of a table experiment (one without mechanisms) exist."""
+        """Return whether the rows of a table experiment (an experiment without mechanisms) exist."""
         return self.layout.rows(self.paper.name, name).exists()
 
     def table(self, name: str) -> pd.DataFrame:
@@ -98,7 +98,7 @@ class Evidence:
 
     @cached_property
     def records(self) -> pd.DataFrame:
-        """All rows of runs, complete: each planned run has a row for every trial of every request."""
+        """All rows of runs; each planned run must have a row for every trial of every request."""
         plans = {plan.runs[0].experiment: plan for plan in self.plans}
         paths = [
             self._present(self.layout.run_rows(self.paper.name, name, mechanism))
@@ -145,7 +145,7 @@ def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
     """Return the rows of an experiment without a data set, from the first evidence that has them.
 
     Raises:
-        MissingEvidence: No evidence has them.
+        MissingEvidence: No evidence has these rows.
     """
     for each in some(evidence):
         if each.has_table(name):
@@ -157,7 +157,7 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
     """Return the first evidence whose preset uses this data set.
 
     Raises:
-        MissingEvidence: No evidence uses it.
+        MissingEvidence: No preset of the evidence uses the data set.
     """
     for each in evidence:
         if each.layout.summary.exists() and each.dataset == dataset:
@@ -168,9 +168,9 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
 
 
 def of_features(evidence: Evidence, features: str | None) -> Evidence:
-    """Return the evidence, after checking that its features have this title in the summary of its data.
+    """Return the evidence, after checking the title of its features in the summary of its data.
 
-    If ``features`` is None, any features are accepted.
+    If ``features`` is None, any title is accepted.
 
     Raises:
         MissingEvidence: The features have another title.
@@ -178,8 +178,8 @@ def of_features(evidence: Evidence, features: str | None) -> Evidence:
     present = evidence.data["features"]
     if features and features not in present:
         raise MissingEvidence(
-            f"the paper's number is on features {features}, the results in preset {evidence.preset} are on {present}; "
-            "run with features: resnet18 and ImageNet's weights"
+            f"the paper's number is for features {features}, but the results of preset {evidence.preset} are for "
+            f"{present}; run with features: resnet18 and ImageNet's weights"
         )
     return evidence
 

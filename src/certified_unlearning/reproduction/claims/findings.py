@@ -1,8 +1,8 @@
 """The most important results of a run in sentences, computed once for both the report and the terminal.
 
-Each paper has a function that writes sentences about runs from the numbers in the rows (`Paper.findings`). A
-contradicted claim gives one more sentence. No sentence is written by hand. A sentence is left out if its numbers are
-missing.
+Each paper has a function that writes sentences about runs from the numbers in the rows (`Paper.findings`).
+Each of the worst contradicted claims gives one more sentence. No sentence is written by hand. A sentence is left out if
+its numbers are missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,10 @@ class _Findings(RootModel[list[KeyFinding]]):
 def findings(
     verdicts: Sequence[Verdict], papers: Sequence[Paper], evidence: Mapping[str, Sequence[Evidence]]
 ) -> list[KeyFinding]:
-    """Return the findings in order: for newcomers, costs and quality, the worst contradictions, then all others.
+    """Return the findings in the order of the report.
+
+    Findings for newcomers come first. Then come two findings of runs, the worst contradiction, the other findings of
+    runs, and the other contradictions.
 
     Args:
         verdicts: Verdicts on all claims.
@@ -110,9 +113,9 @@ def _sentences(reference: str | None, evidence: Evidence) -> list[str]:
 
 
 def _place(verdict: Verdict, titles: Mapping[str, str]) -> str:
-    """Return the paper and the place in it that the claim names.
+    """Return the paper, and the place in the paper that the claim names.
 
-    The paper is named only once if the place begins with its name.
+    If the place begins with the paper's name, this name is not repeated.
     """
     title = titles.get(verdict.paper, "")
     return verdict.source if not title or verdict.source.startswith(title) else f"{title}, {verdict.source}"

@@ -25,9 +25,8 @@ class Reading(BaseModel):
         assumes: Assumptions of the paper for the claim, and how the check satisfies them.
         setting: Constants, data and grid of the check, and who chose them.
         right_if: Condition under which the paper would be right: the smallest change of the claim, or of an assumption.
-        cause: What is wrong, in one short clause without a full stop, if the same thing contradicts several claims.
-            The `right_if` of these claims is then the same, too. Empty for a contradiction that shares its cause with
-            no other.
+        cause: The error, in one short clause without a full stop, if one error contradicts several claims. All of
+            these claims must have the same `right_if`. Empty if no other contradiction has this cause.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,10 +46,10 @@ class Claim(BaseModel):
             and the file.
         statement: The claim, in one sentence.
         measure: Name of the function that measures the claim.
-        arguments: Keyword arguments of that function.
-        expected: Relation that the measured numbers should have to the claimed ones.
+        arguments: Keyword arguments of the measure's function.
+        expected: Relation that the measured numbers should have to the claimed numbers.
         note: Explanation of a contradiction, if one is known; it is shown only with a contradiction.
-        data: Data set of the claim, if no argument names one.
+        data: Data set of the claim, if no argument names a data set.
         whose: Owner of the claim.
         misprint: Whether the claim is a slip in a proof or formula whose conclusion still holds.
         reading: Findings of a second reader about a contradicted claim.
@@ -78,7 +77,7 @@ class Claim(BaseModel):
 
     @property
     def cause(self) -> str:
-        """The cause that the claim shares with other contradictions; empty if it shares none."""
+        """The cause that the claim shares with other contradictions; empty if there is no such cause."""
         return self.reading.cause if self.reading is not None else ""
 
 
@@ -102,8 +101,8 @@ def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[
         known: Functions that the claims may name.
 
     Raises:
-        DataError: The file is missing, is not a YAML list, or contains a wrong claim, or two claims with the same cause
-            differ in what would make them right. The message names their ids.
+        DataError: The file is missing, is not a YAML list, or contains an invalid claim; or two claims have the same
+            cause, but not the same `right_if`. The message names the ids of these claims.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
@@ -141,12 +140,12 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
 
 
 def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
-    """Return the claims that need no data sets except these, including claims that need none at all."""
+    """Return the claims whose data sets are all among the given ones, including claims without a data set."""
     return [each for each in claims if each.claim.data_sets <= set(data_sets)]
 
 
 def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
-    """Group claims that have the same cause, in the order of their first claims; a claim without a cause is alone."""
+    """Group claims by cause, ordered by the first claim of each group; a claim without a cause is a group."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.cause or claim.id, []).append(claim)
@@ -154,7 +153,7 @@ def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
 
 
 def _check_causes(path: Path | Traversable, claims: Sequence[Claim]) -> None:
-    """Check that claims with the same cause agree on what would make the paper right."""
+    """Check that claims with the same cause have the same `right_if`."""
     for first, *others in by_cause(claims):
         for other in others:
             if first.reading and other.reading and first.reading.right_if != other.reading.right_if:

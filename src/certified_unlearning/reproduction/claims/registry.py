@@ -20,16 +20,16 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Measured: TypeAlias = float | Mapping[str, float] | Quantity | list[Quantity]
-"""What a measure may return: a number, several numbers by their names, or quantities."""
+"""Result of a measure: a number, several numbers by their names, or quantities."""
 Function: TypeAlias = Callable[..., list[Quantity]]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A function that computes quantities from keyword arguments and, if it needs it, evidence.
+    """A function that computes quantities from keyword arguments and, if it needs results, evidence.
 
     Attributes:
-        function: Function with keyword-only arguments, after the evidence if it needs that.
+        function: Function with keyword-only arguments; the evidence comes first if the function needs it.
         arguments: Pydantic model of the arguments.
         needs_evidence: Whether the function needs the evidence.
     """
@@ -50,7 +50,7 @@ class Measure:
 
 
 def measure(function: Callable[..., Measured]) -> Function:
-    """Mark a function as a measure that claims may call by name; annotations give its arguments' types."""
+    """Mark a function as a measure that claims may call by name; its annotations give the types of its arguments."""
     return _marked(function, lambda *evidence, **given: _quantities(function(*evidence, **given)))
 
 
@@ -59,8 +59,8 @@ def sweep(
 ) -> Callable[[Callable[..., Measured]], Function]:
     """Mark a function as a measure that claims may call by name, with a list of values for each swept argument.
 
-    The function gets one value of each list. It is evaluated for all combinations; the last argument in its signature
-    varies fastest.
+    The function is called for all combinations of values, one from each list. The last argument in its signature varies
+    fastest.
 
     Args:
         name: Name of an entry, as a format string such as ``n = {n}``. The arguments that occur in this string are
@@ -107,7 +107,7 @@ def over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
 
 
 def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbouring quantities over the first quantity; each result is named after both."""
+    """Return the differences of neighbours divided by the first quantity, each named after both neighbours."""
     return changes(over_first(quantities))
 
 

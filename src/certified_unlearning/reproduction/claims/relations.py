@@ -1,4 +1,4 @@
-"""Relations between measured and claimed values: each is a range of allowed values, for each entry."""
+"""Relations between measured and claimed values: a relation gives a range of allowed values for each entry."""
 
 import math
 from abc import abstractmethod
@@ -22,7 +22,7 @@ class Quantity(NamedTuple):
 
     Attributes:
         value: The number.
-        name: Name that distinguishes it from the other entries, such as ``sigma = 0.1``; may be empty for a single
+        name: Name that distinguishes the number from other entries, such as ``sigma = 0.1``; may be empty for a single
             entry.
         uncertainty: Half the width of the number's confidence interval; 0 for computed values, which are not sampled.
     """
@@ -33,7 +33,7 @@ class Quantity(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Result for one entry; ``agrees`` is None if its confidence interval is partly outside the allowed range.
+    """Result for one entry; ``agrees`` is None if the confidence interval is partly outside the allowed range.
 
     If the entry does not agree, ``miss`` is the size of the deviation.
     """
@@ -52,7 +52,7 @@ class Range:
     strict: bool = False
 
     def judge(self, quantity: Quantity) -> bool | None:
-        """Return True if a quantity's whole interval is inside, False if all of it is outside, and None otherwise."""
+        """Return True if a quantity's interval is inside the range, False if it is outside, and None otherwise."""
         ends = (quantity.value - quantity.uncertainty, quantity.value + quantity.uncertainty)
         inside = [self._holds(end) for end in ends]
         if all(inside):
@@ -78,7 +78,7 @@ class _Relation(BaseModel):
 
 
 class _EntryByEntry(_Relation):
-    """A relation to printed values, of which there is one for each measured entry."""
+    """A relation to printed values, one for each measured entry."""
 
     values: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
@@ -86,7 +86,7 @@ class _EntryByEntry(_Relation):
         """Judge every entry.
 
         Raises:
-            ParameterError: There are not as many printed values as measured ones.
+            ParameterError: The numbers of printed and measured values differ.
         """
         if len(measured) != len(self.values):
             raise ParameterError(f"{len(self.values)} values are expected, but {len(measured)} were measured")
@@ -118,7 +118,7 @@ class _EntryByEntry(_Relation):
 
 
 class Equals(_EntryByEntry):
-    """Equal within an absolute or relative tolerance; exactly equal without one."""
+    """Equal within an absolute or relative tolerance, or exactly equal if there is no tolerance."""
 
     relation: Literal["equals"]
     absolute: Annotated[FiniteFloat, Field(ge=0)] = 0.0
@@ -164,7 +164,7 @@ class Truncated(_EntryByEntry):
 
 
 class PrintedOverExact(_EntryByEntry):
-    """Printed values that should be equal to exact ones or slightly larger: their quotient is in a range."""
+    """Printed values that should be equal to exact values, or slightly larger: printed / exact is in a range."""
 
     relation: Literal["printed over exact"]
     low: Annotated[FiniteFloat, Field(gt=0)]

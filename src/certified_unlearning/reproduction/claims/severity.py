@@ -2,13 +2,13 @@
 
 A rounding error in print is not a broken theorem.
 
-The gap is divided by the stated value, and measured from the nearest end of the confidence interval. If numbers should
+The gap is measured from the nearest end of the confidence interval, and divided by the stated value. If numbers should
 be equal, the severity is ``rounding`` (a gap of at most one unit of the last printed digit), ``small`` or ``large``. It
 is ``different in kind`` if the signs differ. An inequality or a direction that fails by `SMALL` or more is also
 ``different in kind``, because it is false however its numbers are rounded.
 
-Only the class ``misprint`` does not depend on the gap. The table of claims marks such claims: a slip in a proof or a
-formula that does not change the conclusion. This class is the mildest.
+Only the class ``misprint`` does not depend on the gap. It is the mildest class, for a slip in a proof or a formula
+that does not change the conclusion. The table of claims marks these claims.
 """
 
 import math
@@ -18,12 +18,12 @@ from typing import Literal, NamedTuple, get_args
 Severity = Literal["misprint", "rounding", "small", "large", "different in kind"]
 """The severities of contradictions, from the mildest to the worst."""
 SMALL = 0.1
-"""Gaps below this are small; a gap is divided by the stated value."""
+"""Gaps below this number are small; each gap is divided by the stated value."""
 _SLACK = 1e-9  # Share of one unit of the last digit: in binary, 0.0499 + 0.0001 is not 0.05.
 
 
 class Deviation(NamedTuple):
-    """The deviation of a number from the stated one.
+    """The deviation of a measured number from the stated number.
 
     Attributes:
         severity: Severity of the deviation.
@@ -72,10 +72,10 @@ def missed_range(low: float, high: float, measured: float) -> Deviation:
 def last_digit(printed: float, measured: float) -> float | None:
     """Return one unit of the last printed digit.
 
-    For a whole number, the unit is 1 if the measured number is whole, and None otherwise.
+    For a printed whole number, the unit is 1 if the measured number is whole, and None otherwise.
 
-    A whole number is either a count or exact: no digit is missing in a quotient of 1. A float does not keep the
-    trailing zeros of a printed number, so they are not counted as digits.
+    A printed whole number is either a count or exact; for example, a quotient of 1 lacks no digit. Trailing zeros of a
+    printed number do not count as digits, because a float does not keep them.
     """
     if printed == int(printed):
         return 1.0 if measured == int(measured) else None

@@ -21,7 +21,7 @@ from certified_unlearning.reproduction.claims.severity import Deviation, Severit
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
-"""What the claims of each owner are called, in the order in which they are counted."""
+"""Names for the claims of each owner, in the order in which owners are counted."""
 READINGS = {
     "cause": "the cause, which other claims share",
     "assumes": "the paper assumes",
@@ -75,7 +75,7 @@ class Verdict(BaseModel):
 
 
 class Change(NamedTuple):
-    """A claim whose verdict differs from the baseline. A verdict is None if the claim is missing on that side."""
+    """A claim whose verdict differs from the baseline; ``before`` or ``after`` is None where the claim is missing."""
 
     id: str
     before: VerdictName | None
@@ -95,9 +95,9 @@ def evaluate(claims: Sequence[CheckableClaim], evidence: Sequence[Evidence], *, 
 
     Raises:
         DataError: Results are damaged.
-        ParameterError: A claim cannot be computed in the form in which it is written; the message names its id.
-        AssumptionError: An assumption of a claim does not hold; the message names its id.
-        InfeasibleError: A claim asks for something that is impossible; the message names its id.
+        ParameterError: A claim cannot be computed in the form in which it is written; the message names the claim's id.
+        AssumptionError: An assumption of a claim does not hold; the message names the claim's id.
+        InfeasibleError: A target of a claim cannot be met; the message names the claim's id.
     """
     return [_judge(claim, evidence, paper) for claim in claims]
 
@@ -123,7 +123,7 @@ def read(path: str | Path) -> list[Verdict]:
 
 
 def compare_with_baseline(verdicts: Sequence[Verdict], baseline: Path) -> list[Change]:
-    """Return the claims whose verdicts differ from the accepted ones, including new and missing claims.
+    """Return the claims whose verdicts differ from the accepted verdicts, including new and missing claims.
 
     Args:
         verdicts: Current verdicts.
@@ -151,8 +151,8 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
     Contradicted claims come first, then claims that were not run, then reproduced ones. Within each group, the papers'
     own claims come before those of authors' code, and ours come last. Contradicted claims of the same owner are sorted
-    by severity, then with theorems before tables and text, then by gap. Misprints come after all other claims of papers
-    and authors' code. Other claims stay in the papers' order.
+    by severity, then with theorems before tables and text, then by gap. Misprints come after all other contradicted
+    claims of papers and authors' code. Claims that are not contradicted stay in the papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
@@ -167,7 +167,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _standing(verdict: Verdict) -> int:
-    """Return a claim's rank among those with the same verdict: papers, authors' code, misprints of both, ours."""
+    """Return a claim's rank among claims with the same verdict: papers, authors' code, misprints of both, ours."""
     if verdict.whose == "ours":
         return 3
     return 2 if verdict.severity == "misprint" else get_args(Whose).index(verdict.whose)
@@ -176,11 +176,10 @@ def _standing(verdict: Verdict) -> int:
 def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
     """Return the papers' own contradictions that matter most: the first of each paper, then others.
 
-    Each contradiction will be read alone.
-
-    The order is that of `ranked`, with one change. Among contradictions of equal severity, statements that refer to the
-    statement before ("It does so for ...") come last. Claims that are not a paper's own are not findings about the
-    paper, and misprints are not findings at all.
+    The order is that of `ranked`, with one change. Readers see each statement without the statement before it.
+    Therefore, among contradictions of equal severity, statements that refer to the statement before ("It does so for
+    ...") come last. Claims that are not a paper's own are not findings about the paper, and misprints are not findings
+    at all.
     """
     contradicted = [
         verdict
@@ -272,7 +271,7 @@ class _Shown:
 
 
 def as_table(verdicts: Sequence[Verdict]) -> RenderableType:
-    """Return a table for the terminal, or plain lines if it has fewer than `NARROWEST_TABLE` columns.
+    """Return a table for the terminal, or plain lines if the terminal has fewer than `NARROWEST_TABLE` columns.
 
     Both forms can be read without colours.
     """

@@ -1,4 +1,4 @@
-"""Texts at the ends of lines, which name the lines there."""
+"""Texts that name lines at the lines' ends."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, lead
 
 
 def move_apart(axes: Axes) -> None:
-    """Move the texts at the ends of a panel's lines so that they do not overlap, as little as possible (least squares).
+    """Move the texts at the ends of a panel's lines apart, by the smallest distances (least squares).
 
     Call this function after the layout of the page is final.
     """

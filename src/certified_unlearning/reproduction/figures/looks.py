@@ -146,8 +146,8 @@ def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any =
 def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, dashes: Any = "-") -> Look:
     """Return the look of a row's line.
 
-    Unlearning should be close to retraining with the same noise. So the line of retraining is broad and pale, and
-    remains visible below.
+    Unlearning should be close to retraining with the same noise. Therefore, the line of retraining is broad and pale,
+    and remains visible behind the line of unlearning.
 
     Raises:
         ParameterError: The palette is unknown to seaborn.
@@ -194,7 +194,8 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
 def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tuple[dict[str, Artist], ...]:
     """Return the legend of a summary: a line for each method, and one for each member if dashes distinguish them.
 
-    Retraining with each accountant's noise is one common entry, because it is drawn below the line of that accountant.
+    Retraining has one entry for the noise of all accountants, because each of its lines is drawn behind the line of the
+    same accountant.
     If there are several trials, one entry explains the bands.
     """
     methods: dict[str, Artist] = {}
@@ -233,7 +234,7 @@ def _dashes(text: str, members: list[str]) -> Any:
 
 
 def _alike(text: str, members: list[str]) -> list[str]:
-    """Return the members that have the same letter (K, I, S or e) as this one."""
+    """Return the members that have the same letter (K, I, S or e) as the given member."""
     return [other for other in members if other[0] == text[0]]
 
 

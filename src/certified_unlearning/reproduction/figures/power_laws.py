@@ -13,15 +13,15 @@ from certified_unlearning.reproduction.simulation.power_laws import Part, cells,
 
 MARKERS = "os^DvPX"
 MOST_TICKS = 5
-"""Largest number of labelled values on an axis. If there are more, every second value is labelled, and so on."""
+"""Largest number of labelled values on an axis. If there are more, only every second or third value is labelled."""
 
 
 def draw_lines(axes: Axes, rows: pd.DataFrame, part: Part, style: FigureStyle) -> None:
-    """Draw the means of a part over its trials with bootstrap intervals: one line for each method and epsilon.
+    """Draw a part's means over trials, with bootstrap intervals: one line for each method and epsilon.
 
     Args:
         axes: Axes of the panel.
-        rows: Rows of the part, with the columns ``method``, that of the x axis and that of the y axis, and possibly
+        rows: Rows of the part, with the column ``method``, the columns of both axes, and possibly the columns
             ``epsilon``, ``bound`` and ``at_zero``.
         part: Description of the panel's axes.
         style: Style of the figure.

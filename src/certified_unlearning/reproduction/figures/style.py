@@ -68,7 +68,7 @@ height.
 
 
 def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[Axes], list[Axes]]:
-    """Return, for each name, a panel for the steps and below it one for the accuracies; each row shares its axis.
+    """Return a panel of steps above a panel of accuracies for each name; the panels of a row share the y axis.
 
     The figure becomes wider with more than five panels side by side, and higher if a name has several lines.
     """
@@ -143,7 +143,7 @@ MAJORITY = "majority"
 
 
 def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
-    """Draw the accuracy of guessing, if accuracies are that low; call this function after everything is drawn.
+    """Draw the accuracy of guessing, unless all accuracies are above it; call this function after everything is drawn.
 
     If all accuracies are lower, the axis ends above that line, to show that guessing is better.
     """
@@ -183,7 +183,7 @@ def epsilon_axis(axes: Axes, name: str) -> None:
 
 
 def _few_numbers(axis: Axis) -> None:
-    """Label a logarithmic axis at powers of ten, or at 1, 2 and 5 of each decade if it has fewer than two of these."""
+    """Label a logarithmic axis at powers of ten, or at 1, 2 and 5 of each decade if it is shorter than two decades."""
     bottom, top = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
     axis.set_minor_locator(NullLocator())
@@ -209,7 +209,7 @@ def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
     length = np.log(swept[-1] / swept[0])
 
     def fit(one: float, other: float) -> bool:
-        """Return whether both labels fit; the width of a character is about a fortieth of a panel's."""
+        """Return whether both labels fit; the width of a character is about a fortieth of a panel's width."""
         characters = (len(number(one)) + len(number(other))) / 2 + 1
         return bool(abs(np.log(one / other)) >= length * max(1 / 8, characters / 40))
 
@@ -230,7 +230,7 @@ def about(summary: pd.DataFrame, what: str) -> str:
 
 
 def require_lines(found: Iterable[str], known: Collection[str], what: str) -> None:
-    """Raise an error if a figure has no line for something in the rows.
+    """Raise an error if a figure has no line for a name in the rows.
 
     Args:
         found: Names in the rows.
@@ -238,7 +238,7 @@ def require_lines(found: Iterable[str], known: Collection[str], what: str) -> No
         what: Beginning of the message, such as ``the rows of deletions hold``.
 
     Raises:
-        DataError: Something in the rows has no line.
+        DataError: A name in the rows has no line.
     """
     unknown = sorted(set(found) - set(known))
     if unknown:
@@ -251,7 +251,7 @@ def handles(axes: Axes) -> dict[str, Line2D]:
 
 
 def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
-    """Add the title, and the legend below all panels (the figure grows for it); format all numbers in the same way.
+    """Add the title, and a legend below all panels, for which the figure grows; format all numbers in the same way.
 
     Args:
         figure: Figure with everything drawn.

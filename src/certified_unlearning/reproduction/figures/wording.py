@@ -48,7 +48,7 @@ def method(name: str, accountant: str) -> str:
 
 
 def member(text: str) -> str:
-    """Return the value that distinguishes a method's lines as figures write it: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    """Return the value that distinguishes a method's lines, as in figures: ``ε = 0.5`` for ``epsilon = 0.5``."""
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
 
@@ -83,7 +83,7 @@ def fixed(value: float, decimals: int) -> str:
 
 
 class Numbers(Formatter):
-    """Formats the ticks of every axis like `number`; on a linear axis, all have the same number of decimals."""
+    """Formats the ticks of every axis like `number`; on a linear axis, all ticks have the same number of decimals."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """Return the label of one tick."""

@@ -65,8 +65,8 @@ def certificates(
         runs: Rows of each preset's runs.
 
     Raises:
-        DataError: An experiment's certificates are missing, or do not belong to the runs in the records, or one is
-            damaged or cannot be verified; the message names the file or directory.
+        DataError: An experiment's certificates are missing, or do not belong to the runs in the records; or a
+            certificate is damaged or cannot be verified. The message names the file or directory.
     """
     rows = []
     assumed: dict[tuple[str, str], set[str]] = {}
@@ -85,7 +85,7 @@ def certificates(
             if sorted(each.run_key for each in verified) != sorted(keys):
                 raise DataError(
                     f"the {len(files)} certificates in {directory} are not those of the {len(keys)} runs in "
-                    f"{layout.records}; the workflow's rules certify and collect make them"
+                    f"{layout.records}; the workflow's rules certify and collect make both"
                 )
             name = f"{preset}-{experiment.name}-certificates.tar.gz"
             certified = tuple(sorted(map(_row, verified), key=_order))

@@ -70,7 +70,7 @@ _MOST_HEIGHT = 544
 def image(path: Path) -> EmbeddedImage:
     """Embed an image as lossless WebP, which needs half the space of Matplotlib's PNG for the same pixels.
 
-    The encoder's effort is set to low, which takes half the time and gives one seventh more bytes.
+    The encoder's effort is low. It takes half the time of the default effort, and gives one seventh more bytes.
 
     Raises:
         DataError: The file is not an image.
@@ -90,8 +90,8 @@ def download(path: Path, name: str, rule: str) -> Download:
     """Embed a file as a download with the given name.
 
     Raises:
-        DataError: The file is missing; or it does not begin and end as files of its kind do, because it is empty,
-            truncated or something else. The message names the workflow's rule that creates it.
+        DataError: The file is missing; or it does not begin and end like files of its kind, because it is empty,
+            truncated or of another kind. The message names the workflow's rule that creates it.
     """
     content = required(path, rule).read_bytes()
     media_type, begin, end = _FORMATS[path.suffix]

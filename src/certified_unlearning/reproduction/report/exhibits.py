@@ -134,7 +134,7 @@ def _data(path: Path, name: str) -> bytes:
     """Return the content of the file, after checking that every row belongs to the figure."""
     frame = read_csv(path, "draw")
     if "experiment" not in frame or set(frame["experiment"]) != {name}:
-        raise DataError(f"{path} does not hold the data of {name} alone; the workflow's rule draw makes it")
+        raise DataError(f"{path} does not hold only the data of {name}; the workflow's rule draw makes it")
     return path.read_bytes()
 
 

@@ -49,7 +49,7 @@ class PapersClaims:
         citation: Authors of the paper, and where it appeared; may be empty.
         claims: Claims of the paper and of its authors' code, in the order of `claims.ranked`.
         ours: Claims of this project about the paper, in the same order.
-        own: Numbers of the paper's own claims by verdict and severity; None if it has none.
+        own: Numbers of the paper's own claims by verdict and severity; None if the paper has no claims.
         apart: Numbers of all other claims, in words; empty if there are none.
     """
 
@@ -70,7 +70,7 @@ class Verdicts:
         total: Number of all claims, of any owner.
         own: Numbers of the papers' own claims by verdict and severity; None if there are none.
         apart: Numbers of all other claims, in words; empty if there are none.
-        owners: Owners of claims, and what their claims are called.
+        owners: Owners of claims, with a name for the claims of each owner.
         severities: Severities that occur, from the worst to the mildest.
         places: Parts of papers that sources name, in order of appearance.
     """
@@ -85,7 +85,7 @@ class Verdicts:
 
 
 def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
-    """Read the verdicts in ``claims.json``; None if there is no such file.
+    """Return the verdicts in ``claims.json``; None if there is no such file.
 
     Args:
         path: Path of the file.
@@ -138,7 +138,7 @@ _PLACES = re.compile(
 
 
 def places(source: str) -> tuple[str, ...]:
-    """Return the parts of a paper that a source names, one by one; if there are none, the source up to a comma.
+    """Return the parts of a paper that a source names, one by one; if it names no parts, the source up to a comma.
 
     For example, ``Theorems 3.2, N.1, Corollary 3.4`` gives ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``.
     ``Algorithms 4 to 6`` gives ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.

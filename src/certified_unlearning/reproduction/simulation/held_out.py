@@ -13,7 +13,7 @@ from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.gradients import LinearRecords
 
 HELD_OUT = 6
-"""One of this many training records is held out for the choice of constants."""
+"""One in this many training records is held out for the choice of constants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class HeldOut:
 
     @property
     def first(self) -> int:
-        """Number of records for learning when constants are chosen."""
+        """Number of training records that are not held out."""
         return self.n - self.n // HELD_OUT
 
     @cached_property

@@ -34,16 +34,16 @@ def require_runs(plan: ExperimentPlan, mechanism: str, data: PreparedData) -> No
 
 
 def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device) -> None:
-    """Raise `ParameterError` if processes share a job whose plan is for one process, or have no GPU each."""
+    """Raise `ParameterError` if processes share a job whose plan is for one process, or have too few GPUs."""
     if shards.ranks > 1 and not plan.settings.row_shards:
         raise ParameterError(
-            f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single one: "
+            f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single process: "
             "set processes or row_shards in params.yaml and make the plan again"
         )
     if shards.ranks > 1 and device.type == "cuda" and local_rank() >= torch.cuda.device_count():
         raise ParameterError(
-            f"this machine has {torch.cuda.device_count()} GPUs for more processes than that, which need one each: "
-            "set processes to at most their number, or device to cpu"
+            f"this machine has {torch.cuda.device_count()} GPUs for more processes than that, but each process needs a "
+            "GPU: set processes to at most the number of GPUs, or device to cpu"
         )
 
 
@@ -56,7 +56,7 @@ class Simulation:
         data: Data set of the plan.
         name: Name of the job, for its progress line and its checkpoints.
         output: Main output of the job; until `finish`, its directory also contains the checkpoints.
-        shards: The place of this process among those that share the job, if the plan's settings have `row_shards`.
+        shards: The place of this process among the processes of the job, if the plan's settings have `row_shards`.
 
     Raises:
         DataError: ``data`` is not the data of the plan, or the plan has no runs of the mechanism.
@@ -96,14 +96,14 @@ class Simulation:
         return quality.judged(weights, *self._test, classes=self.plan.constants.classes)
 
     def expect(self, groups: Sequence[Sequence[DescentPhase]]) -> None:
-        """Announce all groups, so that the progress line knows the total work."""
+        """Announce all groups, so that the progress line shows the total work."""
         if not self._shards.writes:
             return
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
         self._progress = Progress(self._name, total)
 
     def run(self, start: Tensor, phases: Sequence[DescentPhase], of: Run) -> DescentResult:
-        """Run the next group of phases, with the step size, the ball and the mini-batches of the run ``of``."""
+        """Run the next group of phases, with step size, ball and mini-batches from the run in ``of``."""
         number = len(self._checkpoints)
         # With a checkpoint of another code version, records would belong to neither version.
         software = [source_sha256(), torch.__version__, str(self.device)]
@@ -132,6 +132,6 @@ class Simulation:
                 raise
 
     def finish(self) -> None:
-        """Delete the checkpoints, after the results were stored durably."""
+        """Delete the checkpoints; call this function after the results were stored durably."""
         for checkpoint in self._checkpoints:
             checkpoint.delete()

@@ -33,9 +33,9 @@ class Objectives:
         mechanism: Mechanism of the runs.
         data: Data set of the plan.
         device: Device of the job.
-        directory: Directory for rows that are sorted into batches from disk; the file has no name and vanishes when the
-            job ends.
-        shards: The place of this process among those that share the job.
+        directory: Directory for a file of rows on disk that are sorted into batches; the file has no name, and vanishes
+            when the job ends.
+        shards: The place of this process among the processes that share the job.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class Objectives:
         shared = self._plan.settings.row_shards
         if shared and not isinstance(self._data.train_features, np.ndarray):
             raise DataError(
-                f"the rows of {self._data.name} lie on disk, and processes share mini-batches in memory only: leave "
-                "out processes and row_shards"
+                f"the rows of {self._data.name} are on disk, but processes can share only mini-batches in memory: "
+                "leave out processes and row_shards"
             )
         others, their_labels = self._others
         cyclic: Callable[..., Objective] = partial(ShardedCycle, shards=self._shards) if shared else CyclicObjective

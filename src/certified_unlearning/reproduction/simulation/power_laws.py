@@ -1,4 +1,4 @@
-"""Slopes of lines on logarithmic axes, with intervals, on which verdicts about rates are based.
+"""Slopes of lines on logarithmic axes, with intervals, which decide the verdicts about rates.
 
 The intervals are bootstrap intervals: trials of every setting are drawn again, with replacement, and the line is fitted
 to their means. A rate states how an *upper* bound decreases, so a steeper line does not contradict it.
@@ -15,7 +15,7 @@ import pandas as pd
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 LEAST_RANGE = 16
-"""Smallest quotient of x values for a slope; over a smaller range, a slope says little about a rate."""
+"""Smallest quotient of the ends of a range of x; over a shorter range, a slope says little about a rate."""
 Statistic = Literal["mean", "root mean square"]
 
 
@@ -28,7 +28,7 @@ class Part:
         x: Swept column.
         across: Title of the x axis.
         up: Title of the y axis.
-        slopes: Theoretical slope for each method; methods without one are left out.
+        slopes: Theoretical slope by method; methods without a theoretical slope are not keys.
         y: Column that is shown.
         statistic: Statistic of the trials.
         over_bound: Whether the column is divided by the row's bound.
@@ -53,7 +53,7 @@ class Fit:
         low: Lower end of the slope's interval.
         high: Upper end of the slope's interval.
         level: Value of the fitted line at x = 1.
-        reach: Largest x divided by the smallest.
+        reach: Largest x divided by the smallest x.
     """
 
     slope: float
@@ -64,12 +64,12 @@ class Fit:
 
     @property
     def half_width(self) -> float:
-        """Half the width of an interval around the slope that contains the bootstrap interval."""
+        """Half the width of the smallest interval, centred at the slope, that contains the bootstrap interval."""
         return max(self.high - self.slope, self.slope - self.low)
 
 
 def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic = "mean") -> Fit:
-    """Return the power law fitted to the settings' means, in units of trials.
+    """Return the power law fitted to the settings' means, with an interval from a bootstrap of trials.
 
     Args:
         rows: Rows of one line, with at least two values of x and several trials for each.
@@ -92,7 +92,7 @@ def fitted(rows: pd.DataFrame, *, x: str, y: str = "error", statistic: Statistic
 
 
 def cells(rows: pd.DataFrame, *, x: str, y: str = "error") -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the values of x in order, and the trials of each."""
+    """Return the values of x in order, and the trials for each value."""
     values = np.sort(rows[x].unique())
     trials = [rows.loc[rows[x] == value, y].to_numpy(dtype=float) for value in values]
     return values.astype(float), trials

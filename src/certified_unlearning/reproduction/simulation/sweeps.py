@@ -13,7 +13,7 @@ class TwoClassSweep(Sweep):
     data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
 
     def check(self) -> str | None:
-        """Return what is wrong with the combination of values."""
+        """Return a sentence about an invalid data set; None if all are valid."""
         for name in self.data:
             known = built_in(name)
             if known is None or known.classes != 2:

@@ -104,7 +104,7 @@ class Entry:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Digest of everything that is logged; if it is unchanged, no update is needed."""
+        """Digest of everything that is logged; if the digest is unchanged, no update is needed."""
         return content_key(
             {
                 "name": self.name,
@@ -121,7 +121,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the runs of an experiment share.
+    """The plan, paths and names that the runs of an experiment share.
 
     ``mechanisms`` are in the experiment's order, and their names are the keys of ``ended``.
     """
@@ -245,7 +245,7 @@ def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
 
 
 def _flags(rows: pd.DataFrame, experiment: Experiment) -> Iterable[Metric]:
-    """Yield the number of rows with each flag; this summarises a table whose measures are not numbers."""
+    """Yield the number of rows with each flag, to summarise a table whose measures are not numbers."""
     for name in names(experiment.rows, "measure"):
         if pa.types.is_boolean(experiment.rows.field(name).type):
             yield Metric(f"rows_{name}", int(rows[name].sum()))

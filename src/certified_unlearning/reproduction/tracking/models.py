@@ -1,7 +1,7 @@
 """Versions of one model in MLflow's registry; each has its files, is found again by its tags, and is never duplicated.
 
 A version of a registered model consists of a run, which has the files, and of an entry in the registry, which names the
-run. Neither contains a pickle. If a process is killed, the next process finishes its work.
+run. Neither the run nor the entry contains a pickle. If a process is killed, the next process finishes its work.
 """
 
 import re
@@ -53,7 +53,7 @@ class Entry:
         weights_sha256: SHA-256 of the weights file.
         files: Files of the version, by name.
         tags: Other facts about the version.
-        metrics: Those facts that are finite numbers, as numbers.
+        metrics: The facts that are finite numbers, as numbers.
         description: The facts as a text for readers.
     """
 
@@ -93,7 +93,7 @@ class RegisteredModel:
             name: Name of the registered model.
             owner: Text that identifies the ledger of the versions.
             uri: Address of the store.
-            scratch: Empty directory for temporary files, which the caller deletes; no copies may stay elsewhere.
+            scratch: Empty directory for temporary files, which the caller deletes so that no copies remain.
 
         Raises:
             ParameterError: MLflow does not accept the name, or the address is neither a server nor a SQLite file.
@@ -101,8 +101,8 @@ class RegisteredModel:
         """
         if not _NAME.fullmatch(name):
             raise ParameterError(
-                f"--name must have from 1 to 200 of the characters A to Z, a to z, 0 to 9, _, . and -, and begin with "
-                f"none of . and -, got {name[:40]!r}"
+                f"--name must have from 1 to 200 of the characters A to Z, a to z, 0 to 9, _, . and -, and not "
+                f"begin with . or -, got {name[:40]!r}"
             )
         self.name = name
         self._owner = owner
@@ -112,7 +112,7 @@ class RegisteredModel:
         if reason:
             raise TrackingError(
                 f"MLflow at {self.address} is not available ({reason}); nothing was recorded and nothing was sent: "
-                "run it again when it is back"
+                "run the command again when MLflow is back"
             )
         self._uri = uri
         self._client = store.client(uri)
@@ -123,12 +123,12 @@ class RegisteredModel:
         Args:
             version: Current version of the ledger.
             weights_sha256: SHA-256 of its weights.
-            lost: Numbers and weights of versions that a restore lost. If MLflow has these, this does not mean that the
-                ledger is outdated.
+            lost: Numbers and weights of versions that a restore lost. If MLflow has these versions, the ledger is not
+                necessarily outdated.
 
         Raises:
-            TrackingError: The registered model belongs to another ledger; or it has later versions of this ledger than
-                the ledger itself; or MLflow does not answer.
+            TrackingError: The registered model belongs to another ledger; or it has versions of this ledger that are
+                later than the ledger's own versions; or MLflow does not answer.
         """
         with self._answering("nothing was recorded"):
             if not self._is_there():
@@ -137,7 +137,7 @@ class RegisteredModel:
             if tags.get(OWNER_TAG) != self._owner:
                 raise TrackingError(
                     f"MLflow at {self.address} has a registered model {self.name!r} that is not this ledger's; "
-                    "say another --name; nothing was recorded"
+                    "choose another --name; nothing was recorded"
                 )
             for each in self._versions():
                 number, weights = self._number(each), each.tags.get(WEIGHTS_TAG, "")
@@ -145,9 +145,9 @@ class RegisteredModel:
                 if (number > version or others) and (number, weights) not in lost:
                     raise TrackingError(
                         f"version {each.version} of {self.name} in MLflow is version {number} of this ledger"
-                        f"{' with other weights' if others else ''}, and the directory is at version {version}: it is "
-                        "behind, perhaps restored from a backup, and could bring back removed people; bring it to the "
-                        "present first, and if that was done, delete this version in MLflow; nothing was recorded"
+                        f"{' with other weights' if others else ''}, and the directory is at version {version}: this "
+                        "directory is outdated, perhaps restored from a backup, and could bring back removed people; "
+                        "update it first, or, if it was updated, delete this version in MLflow; nothing was recorded"
                     )
 
     def put(self, entry: Entry) -> Put:
@@ -181,8 +181,8 @@ class RegisteredModel:
         """Mark the versions that were learned from records which were removed later.
 
         Args:
-            is_outdated: Function that returns, for a version's number in the ledger and the SHA-256 of its weights,
-                whether records were removed since.
+            is_outdated: Function that maps a version's number in the ledger and the SHA-256 of its weights to whether
+                records were removed since.
 
         Returns:
             Numbers in the ledger of the versions that were not marked before.
@@ -239,7 +239,7 @@ class RegisteredModel:
 
     @contextmanager
     def _answering(self, consequence: str) -> Iterator[None]:
-        """Add the consequences for the user to MLflow's errors in the block."""
+        """Add the consequence for the user to every error of MLflow in the block."""
         try:
             yield
         except store.failures() as error:
@@ -251,7 +251,7 @@ class RegisteredModel:
         return bool(self._client.search_registered_models(f"name = '{self.name}'"))
 
     def _versions(self) -> list["ModelVersion"]:
-        """Return those versions of the registered model that belong to this ledger."""
+        """Return the versions of the registered model that belong to this ledger."""
         found: list[ModelVersion] = []
         token = None
         while True:
@@ -379,7 +379,7 @@ class RegisteredModel:
 
 
 def _listed(files: "ArtifactRepository", names: Collection[str]) -> list[str]:
-    """Return those of the names for which a run has a file."""
+    """Return the given names for which a run has a file."""
     return [each.path for each in files.list_artifacts() if each.path in names]
 
 
@@ -391,7 +391,7 @@ def _place_of(uri: str) -> tuple[str, Path | None]:
     if not database or database == ":memory:":
         raise ParameterError(
             "MLFLOW_TRACKING_URI must be the address of an MLflow server (http://...) or of a SQLite file "
-            f"(sqlite:///...), got {store.display(uri)!r}: others do not say where a model's files lie"
+            f"(sqlite:///...), got {store.display(uri)!r}: other stores do not say where a model's files are"
         )
     path = Path(database).resolve()
     return f"sqlite:///{path}", path.parent / LOCAL_FILES

@@ -36,7 +36,7 @@ class TrackResult(BaseModel):
         added: Number of sweep points that were new to MLflow.
         updated: Number of sweep points that had changed, or that a killed process had left unfinished.
         unchanged: Number of sweep points that needed no change.
-        warning: Why tracking is incomplete and what to do, in one sentence; None if it is complete.
+        warning: Reason why tracking is incomplete, and what to do, in one sentence; None if it is complete.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -187,7 +187,7 @@ class _Mirror:
                 break
 
     def put(self, entry: Entry, parent_id: str | None = None) -> tuple[str, str]:
-        """Make sure that exactly one run has the entry's key, and that its content is the entry's.
+        """Make sure that exactly one run has the entry's key, and that this run has the entry's content.
 
         Returns:
             The run's id, and ``added``, ``updated`` or ``unchanged``.
@@ -221,7 +221,7 @@ class _Mirror:
         """Log everything, and finish the run; repeating this adds nothing.
 
         MLflow stores the same number at the same step and time only once, so the time is always the run's start. The
-        end of the run is the end of its simulation, however long logging takes.
+        end of the run is the end of its simulation, even if logging takes longer.
         """
         from mlflow.entities import Metric, Param
 

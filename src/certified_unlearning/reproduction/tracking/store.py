@@ -1,4 +1,4 @@
-"""The store of MLflow's runs: whether it answers, and the only place where it is set up."""
+"""The store of MLflow's runs. Only this module sets up the store, and checks whether it answers."""
 
 import logging
 import os
@@ -86,8 +86,8 @@ def prepare_store(
 ) -> StoreStatus:
     """Create the store if it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
 
-    Call this once before jobs are started in parallel. A new SQLite store breaks if several processes use it first at
-    once. If several processes create an experiment at once, their runs go elsewhere.
+    Call this once before jobs are started in parallel. A new SQLite store breaks if several processes use it for the
+    first time at once. If several processes create an experiment at once, their runs go elsewhere.
 
     Args:
         preset: Name of the preset.
@@ -151,7 +151,7 @@ def failures() -> tuple[type[Exception], ...]:
 
 
 def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
-    """Return why a store cannot be used, or None; this does not load MLflow.
+    """Return the reason why a store cannot be used, or None if it can be used. MLflow is not loaded.
 
     A server is asked at least once. It is asked again until ``patience`` seconds have passed, after longer and longer
     pauses, and with more and more time to answer. Errors that waiting cannot fix, such as a file that is not a
@@ -244,8 +244,9 @@ class Artifacts:
     """The place for the files of runs.
 
     MLflow writes the place of a run's files into a database as an absolute path. For files that a server serves,
-    however, it writes only the path below the server's own directory. We write such a path, too, and put the files into
-    the directory from which ``mlflow ui`` serves by default. So database and files can be moved together.
+    however, it writes only the path below the server's own directory. This class also uses such a path, and puts the
+    files into the directory from which ``mlflow ui`` serves by default. Therefore, the database and the files can be
+    moved together.
 
     Attributes:
         client: Client of the store.
@@ -280,5 +281,5 @@ def untracked(uri: str, reason: str) -> str:
     """Return the warning that something was not tracked, as one sentence that says what to do."""
     return (
         f"MLflow at {display(uri)} is not available ({reason}), so tracking is left out and no result is lost; "
-        "run `unlearn track --sync` when it is back"
+        "run `unlearn track --sync` when MLflow is back"
     )

@@ -28,7 +28,7 @@ _COLUMNS = {
 """Columns in order, with their widths. The first four fit next to the names when MLflow's assistant is open."""
 _FIRST_COLUMNS = {"attributes.`Run Name`": 205}
 _LAST_COLUMNS = {"duration": 90, "runDateAndNestInfo": 105}
-"""Columns that the page always shows; it puts the date, `runDateAndNestInfo`, after the name."""
+"""Columns that the page always shows; the page puts the date, `runDateAndNestInfo`, after the name."""
 _CHARTS = (("epsilon", "accuracy"), ("epsilon", "K"))
 """Scatter plots that come first, as x and y."""
 _CHARTS_SECTION = "Sweep points"
@@ -50,10 +50,10 @@ class FigureView(BaseModel):
 
     Attributes:
         name: Name of the experiment.
-        label: Place in the paper; the experiment's name if it has none.
+        label: Place in the paper; the experiment's name if it is not in the paper.
         title: Place in the paper, and what the experiment shows.
         x: Swept column.
-        y: Columns that are shown against it.
+        y: Columns that are shown against ``x``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -109,13 +109,13 @@ def _description(preset: str, experiment_id: str, figures: Sequence[FigureView])
         # The page folds all lines except the first.
         f"Preset `{preset}`: [table of sweep points]({address(experiment_id)}), charts of "
         f"{of_each or f'[all]({charts(VIEW)})'}.\n\n"
-        "A parent run is one figure or table of a paper; its metrics are those of one sweep point, which its "
-        "description names. Below it is a run for each sweep point: one mechanism, one accountant, one epsilon or "
-        "sigma, all trials.\n\n"
-        "`epsilon_target` is the target, and `epsilon` the certified number, the largest of a stream of requests. `K` "
-        "counts the steps that answer all requests. `accuracy` is the mean over trials on test records after the last "
-        "request. `accountant` is the analysis that gives epsilon. `majority` is the accuracy of guessing the most "
-        "frequent class."
+        "A parent run is one figure or table of a paper. Its description names a sweep point, and its metrics are the "
+        "metrics of this point. Below a parent run is a run for each sweep point: one mechanism, one accountant, one "
+        "epsilon or sigma, all trials.\n\n"
+        "`epsilon_target` is the target, and `epsilon` is the certified number (in a stream of requests, the largest). "
+        "`K` is the number of steps that answer all requests. `accuracy` is the mean over trials on test records after "
+        "the last request. `accountant` is the analysis that gives epsilon. `majority` is the accuracy of guessing the "
+        "most frequent class."
     )
 
 

@@ -7,8 +7,8 @@ from certified_unlearning.text import counted, rounded_up
 
 
 def experiment(shown: Experiment, headline: str | None) -> str:
-    """Describe an experiment: what it shows, and to which sweep point its metrics belong, if they belong to one."""
-    own = f"The metrics here are those of *{headline}*; `seconds` is the time of all runs.\n\n" if headline else ""
+    """Describe an experiment: what it shows, and the sweep point, if any, to which its metrics belong."""
+    own = f"These are the metrics of *{headline}*; `seconds` is the time of all runs.\n\n" if headline else ""
     return f"**{shown.title}.**\n\n{own}{shown.caption.text}".strip()
 
 
