@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from tests.support.planning import make, settings_of, sweep_of
 SOURCE = Path(certified_unlearning.__file__).parent
 ROOMS = ("accounting", "certificate", "mechanisms", "data")
 EARLIER = sorted((Path(__file__).parent / "earlier").rglob("*.json"))
+PRIVATE = test_private_mechanisms.SAID
 COMPARED = "; the guarantee covers the model published last"
 """A part of each comparator of noisy steps."""
 
@@ -59,7 +61,7 @@ def in_former_words(stated: Any) -> Any:
 
 def earlier(certified: Certificate) -> dict[str, Any]:
     """Return the content of a certificate's file with former words."""
-    content = json.loads(certified.model_dump_json())
+    content: dict[str, Any] = json.loads(certified.model_dump_json())
     return content | {key: in_former_words(content[key]) for key in IN_WORDS if key in content}
 
 
