@@ -87,9 +87,7 @@ CERTIFICATES: dict[str, Callable[[], Certificate]] = {
     "ensemble": test_impossible_values.of_answers,
     "labels": test_private_labels.stated,
     "residual": test_residual.stated,
-    **{
-        f"private {name}": lambda name=name: test_private_mechanisms.SAID[name] for name in test_private_mechanisms.SAID
-    },
+    **{f"private {name}": partial(PRIVATE.__getitem__, name) for name in PRIVATE},
 }
 
 
