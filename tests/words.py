@@ -28,7 +28,7 @@ FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 SRC = "src/certified_unlearning"
 STORED = {
-    f"{SRC}/certificate/former.py",
+    f"{SRC}/certificate/former_words.py",
 }
 """It has the sentences of certificates that earlier releases wrote, beside those that stand for them now."""
 

@@ -21,25 +21,26 @@ from tests.accounting.paper_settings import MNIST, for_descent
 
 AT_STATIONARITY = "the same learning run from scratch on the data after the removals"
 NOISED_ALIKE = "a retrained model published with the same noise"
+FROM_THE_SAME_START = (
+    "the same learning run from the same start on the data after the removals, for the same total number of steps"
+)
 COMPARATORS = {
     ("lsi", "least-sigma"): AT_STATIONARITY,
     ("lsi", "least-steps"): AT_STATIONARITY,
     ("lsi-tight", "least-sigma"): AT_STATIONARITY,
     ("lsi-tight", "least-steps"): AT_STATIONARITY,
-    ("shifted", "least-sigma"): "the same learning run from the same start on the data after the removals, for as many "
-    "steps in all",
-    ("shifted", "least-steps"): "the same learning run from the same start on the data after the removals, for as many "
-    "steps in all",
+    ("shifted", "least-sigma"): FROM_THE_SAME_START,
+    ("shifted", "least-steps"): FROM_THE_SAME_START,
     ("descent-to-delete N.1", "secret-state"): NOISED_ALIKE,
     ("descent-to-delete N.2", "published-state"): NOISED_ALIKE,
     ("descent-to-delete shifted", "secret-state"): "a model retrained from the same start on the data after the "
-    "removals, for as many steps in all, published with the same noise",
-    ("descent-to-delete shifted", "published-state"): "a retrained model that is published with the same noise, and "
-    "continued, at the same times",
+    "removals, for the same total number of steps, and published with the same noise",
+    ("descent-to-delete shifted", "published-state"): "a retrained model that is published with the same noise at "
+    "the same times, and continues from each published model",
     ("descent-to-delete conditional", "published-state"): "a model retrained from the same start on the data after the "
     "removals, published with the same noise, which is added once",
-    ("cyclic", "least-steps"): "the same steps in the same order, learning and every request's, from the same start, "
-    "on data that lacked the removed records from the start",
+    ("cyclic", "least-steps"): "the same steps of learning and of every request, in the same order and from the same "
+    "start, on data that never contained the removed records",
 }
 STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=200)
 
@@ -67,7 +68,7 @@ def test_every_accountant_speaks_of_forms_of_a_declared_mechanism() -> None:
 def test_every_form_has_what_it_is_compared_with() -> None:
     forms = [(name, variant) for name, accountant in ACCOUNTANTS.items() for variant in accountant.variants]
     assert {form: comparator(*form) for form in forms} == {
-        form: f"{words}; the model published last" for form, words in COMPARATORS.items()
+        form: f"{words}; the guarantee covers the model published last" for form, words in COMPARATORS.items()
     }
 
 
@@ -96,14 +97,14 @@ def test_what_is_printed_in_a_paper_says_so() -> None:
 @pytest.mark.parametrize(
     ("statement", "status", "names"),
     [
-        ("learning has reached its stationary law", "checked", ["lsi", "lsi-tight"]),
+        ("learning has reached its stationary distribution", "checked", ["lsi", "lsi-tight"]),
         (
-            "projection on a ball",
+            "a projection onto a ball does not loosen the bounds",
             "checked",
             ["lsi", "lsi-tight", "shifted", "descent-to-delete shifted", "descent-to-delete conditional", "cyclic"],
         ),
         (
-            "the theorem, stated for adding or removing a record, holds for this adjacency too",
+            "the theorem, which is stated for adding or removing a record, also holds for this adjacency",
             "assumed",
             ["descent-to-delete N.1", "descent-to-delete N.2"],
         ),
@@ -201,6 +202,6 @@ def test_a_free_look_stays_when_more_accountants_come(
 
 
 def test_the_words_of_such_an_accountant_are_its_own(others: list[Accountant]) -> None:
-    assert comparator("mine", "least-steps") == "what mine compares with; the model published last"
+    assert comparator("mine", "least-steps") == "what mine compares with; the guarantee covers the model published last"
     assert guarantee("mine", "bound") == "upper bound"
     assert stated_by("mine")[-1] == PROJECTION

@@ -264,7 +264,7 @@ def test_a_ball_that_a_difference_would_lose_is_counted():
 
 @pytest.mark.parametrize(("projects", "variant"), [(False, "least-steps"), (True, "secret-state")])
 def test_without_a_ball_or_without_noise_in_every_step_there_is_no_bound(projects, variant):
-    with pytest.raises(ParameterError, match="needs noise and a projection on a ball in every step"):
+    with pytest.raises(ParameterError, match="needs noise and a projection onto a ball in every step"):
         as_computed(problem_of(10, 0.1), dimension=3, classes=1, dtype="float32", variant=variant, projects=projects)
 
 

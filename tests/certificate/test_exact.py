@@ -53,15 +53,15 @@ def test_what_is_stated() -> None:
     said = stated()
     assert (said.epsilon, said.delta, said.n) == (0, 0, 60_000)
     assert said.recompute_probability == pytest.approx(0.153577, abs=5e-7)  # 1 - (1 - 50/60000)^200
-    assert "same law" in said.comparator
+    assert "same probability distribution" in said.comparator
     assert any("oblivious" in each.statement and each.status == "assumed" for each in said.assumptions)
     assert any("secret" in each.statement and each.status == "assumed" for each in said.assumptions)
-    assert any("records that stay" in each for each in said.not_promised)
+    assert any("protect the remaining records" in each for each in said.not_promised)
 
 
 def test_a_seed_is_no_secret() -> None:
     def knows(said: ExactCertificate) -> str:
-        return next(each.status for each in said.assumptions if each.statement == "nobody knows the randomness")
+        return next(each.status for each in said.assumptions if each.statement == "nobody knows the random numbers")
 
     assert knows(stated()) == "checked"
     assert knows(ExactCertificate.of(noise_source="seed", **NOISY)) == "assumed"

@@ -40,11 +40,11 @@ def test_what_is_stated() -> None:
     # tv = erf(sqrt(2) / 25 / sqrt(8)) = 0.0225646; 1 - (1 - tv)^10, and the sum over k = 1..9 of 1 - (1 - tv)^k.
     assert said.recompute_probability == pytest.approx(0.204059, abs=5e-7)
     assert said.steps_again == pytest.approx(0.956655, abs=5e-7)
-    assert "same law" in said.comparator
+    assert "same probability distribution" in said.comparator
     assert {each.statement: each.status for each in said.assumptions}["rows have norm at most 1"] == "checked"
     assert sum("oblivious" in each.statement and each.status == "assumed" for each in said.assumptions) == 1
     assert sum("secret" in each.statement and each.status == "assumed" for each in said.assumptions) == 1
-    assert any("records that stay" in each for each in said.not_promised)
+    assert any("protect the remaining records" in each for each in said.not_promised)
     assert str(stated(steps=1).steps_again) == "0.0"
     assert (stated(sigma=0.0).recompute_probability, stated(sigma=0.0).steps_again) == (1, 9)
 

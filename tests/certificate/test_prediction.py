@@ -49,8 +49,8 @@ def test_what_is_stated_is_recomputed(stated: PredictionCertificate) -> None:
     assert stated.shares[0] > 0.9
     assert [*stated.shares] == sorted(stated.shares, reverse=True)
     assert all(low <= high for low, high in stated.accuracy or ())
-    assert any("leaks" in each for each in stated.not_promised)
-    assert "without any k records of each batch" in stated.comparator
+    assert any("not differentially private" in each for each in stated.not_promised)
+    assert "with any k or fewer records of each batch removed" in stated.comparator
 
 
 def test_the_command_recomputes_predictions_from_the_evidence(stated: PredictionCertificate, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_certificate_of_removals_is_none_of_additions() -> None:
     learned, rows, _ = trained(settings)
     said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
     certificate.verify(said)
-    words = said.comparator.replace("each batch, or", "each batch and with any k others in it, or") + " of both"
+    words = f"{said.comparator}, and any k or fewer others added to it"
     with pytest.raises(CertificateError, match="other constants, budgets or names"):
         certificate.verify(said.model_copy(update={"changes": "additions and removals", "comparator": words}))
 

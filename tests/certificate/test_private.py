@@ -71,7 +71,7 @@ def test_what_is_stated() -> None:
     assert 1e-16 < stated("boosting").extra_delta < 1e-12
     assert stated("search").selection_epsilon == 1
     assert any("without" in each or "retrained" in each for each in said.not_promised)
-    bounds = next(each for each in said.assumptions if each.statement == "every record keeps to its bounds")
+    bounds = next(each for each in said.assumptions if each.statement == "every record is within its bounds")
     assert bounds.status == "checked"
     seeded = PrivateCertificate.of(PLANS["output"], delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
     assert next(
@@ -171,7 +171,7 @@ def test_under_add_remove_a_record_is_left_out_and_not_replaced() -> None:
     certificate.verify(said)
     assert epsilon_from_mu(2 * said.mu, 1e-6) > 2 * said.epsilon  # Of replacing one.
     assert "a row of zeros" in said.hidden
-    assert "under add-remove not that, but with their places left empty" in said.comparator
+    assert "under add-remove, with the places of the deleted ones left empty" in said.comparator
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_steps_that_stretch_have_no_certificate() -> None:
 
 def test_what_is_said_is_that_of_the_mechanism() -> None:
     assumed = {name: {each.statement: each.status for each in said.assumptions} for name, said in SAID.items()}
-    order, exact = "the order of records does not depend on what they are", "every step goes on from a sum with"
+    order, exact = "the order of the records does not depend on their contents", "every step starts from a sum with"
     for name in PLANS:
         assert (order in assumed[name]) == (SAID[name].sampling.startswith("disjoint parts"))
         uncounted = [status for statement, status in assumed[name].items() if statement.startswith(exact)]
@@ -276,9 +276,9 @@ def test_what_is_said_is_that_of_the_mechanism() -> None:
     for name in ("sampled-descent", "sampled-spider"):
         assert assumed[name]["nobody learns which records were in which batch"] == "assumed"
         assert "but not which records were in which batch" in SAID[name].observers
-        assert not any("mu add up" in each for each in SAID[name].not_promised)
+        assert not any("their mu" in each for each in SAID[name].not_promised)
     assert "but not the iterates of a phase" in SAID["phased-descent"].observers
-    assert assumed["phased-descent"]["no step takes two paths farther apart"] == "checked"
+    assert assumed["phased-descent"]["no step moves two paths farther apart"] == "checked"
     assert SAID["spider-boost"].sampling == "full batch"
     assert SAID["embedded"].learned_d == 7
 

@@ -68,7 +68,7 @@ def test_what_is_stated():
     assert said.epsilon_all_releases == pytest.approx(epsilon_from_mu(said.mu * 13**0.5, 1e-6))
     assert "exact minimiser" in said.comparator
     assert "adaptive" not in said.comparator
-    assert any("records that stay" in each for each in said.not_promised)
+    assert any("protect the remaining records" in each for each in said.not_promised)
     assert {each.status for each in said.assumptions} == {"checked", "assumed"}
 
 
@@ -78,7 +78,7 @@ def test_the_realised_bound_is_nowhere():
 
 def test_timing_is_checked_in_strict_plans_alone():
     def timing(plan: RefitPlan, counts: Counts) -> tuple[str, str]:
-        said = next(each for each in stated(plan, counts).assumptions if "when data were read" in each.statement)
+        said = next(each for each in stated(plan, counts).assumptions if "at which data were read" in each.statement)
         return said.status, said.by
 
     strict = plan_of(strict=True)
@@ -95,7 +95,7 @@ def test_plans_with_passes_say_what_a_pass_does_not_wash_out():
     assert not plan_of().by_passes
     assert stated().passes == 0
     assert "until the model is learned anew" in stated().not_promised[-1]
-    assert "until data are read again" in stated(plan_of(), Counts()).not_promised[-1]
+    assert "until the data are read again" in stated(plan_of(), Counts()).not_promised[-1]
     assert "passes" not in stated(plan_of(), Counts()).model_dump()
 
 

@@ -196,4 +196,4 @@ def test_figure_3a_is_learned_unlearned_retrained_and_certified(
         certificate.verify(written)
         assert (written.features, written.d, written.data_sha256) == ("resnet18", numbers, data.sha256)
         assert written.epsilon <= run.epsilon_target * (1 + 1e-15)  # Theorem N.1's noise is rounded, as its epsilon is.
-        assert any("weights are taken to have been trained on other records" in each.by for each in written.assumptions)
+        assert any("assumed to have been trained on other records" in each.by for each in written.assumptions)

@@ -202,7 +202,7 @@ def test_the_report_says_what_is_not_promised():
     rows, labels = clouds(400)
     report = CertifiedLogisticRegression(C=0.2).fit(rows, labels).unlearn([1, 2]).privacy_report()
     assert "Learned from 400 records; 2 removed since, in 1 request." in report
-    assert "nothing towards the records that stay" in report
+    assert "the guarantee does not protect the remaining records" in report
     assert "For somebody who kept all 2 releases, and for adaptive requests, epsilon is 1." in report
 
 

@@ -112,7 +112,7 @@ class TestUnlearning:
 
     def test_what_is_constant_is_said_as_the_adjacency_has_it(self, parity):
         for adjacency, said in (
-            ("remove", "the normaliser is the number of records that are left"),
+            ("remove", "the normaliser is the number of remaining records"),
             ("zero-out", "step size, regularisation and normaliser are constants"),
         ):
             stated = model(adjacency=adjacency).fit(*parity).unlearn([0]).certificate_

@@ -208,7 +208,7 @@ class TestUnlearning:
         for words in ("epsilon = ", "every published model", "Assumed", "range of targets", "R^2", "seed"):
             assert words in report
         stated = [each.statement for each in model().fit(*table).certificate_.assumptions if each.status == "checked"]
-        assert any("weights are no longer than radius" in each for each in stated)
+        assert any("the norm of weights is at most radius" in each for each in stated)
 
     def test_the_records_are_gone_from_what_is_kept(self, table):
         fitted = model().fit(*table).unlearn([4, 9]).unlearn([2])

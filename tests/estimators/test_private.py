@@ -207,7 +207,7 @@ def test_the_noise_of_a_number_is_the_same_and_said_to_be_known(table: Any) -> N
     X, y = table
     fits = [PrivateLinearRegression(target_range=(-1, 1), random_state=3).fit(X, y) for _ in range(2)]
     assert (fits[0].coef_ == fits[1].coef_).all()
-    assert any("repeated from a seed" in each.by for each in fits[0].certificate_.assumptions)
+    assert any("drawn from a seed" in each.by for each in fits[0].certificate_.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -118,9 +118,9 @@ def test_every_certificate_says_that_classes_were_taken_from_the_records(
             assert certified.features == features
             words = [each.by for each in certified.assumptions if each.statement.startswith("preprocessing")]
             assert len(words) == 1
-            shown = "it stays as it is after a removal, and it may show that a removed record existed" in words[0]
+            shown = "does not change after a removal, and may show that a removed record existed" in words[0]
             assert shown == (origin == "records")
-            assert ("classes, categories and ranges were not chosen" in words[0]) == (origin == "declaration")
+            assert ("classes, categories and ranges were chosen independently" in words[0]) == (origin == "declaration")
         for command in ("status", "verify"):
             assert json.loads(unlearn(command, model, "--json").stdout)["classes_from"] == origin
             said = "classes: taken from the records; " if origin == "records" else "classes: declared\n"

@@ -444,14 +444,14 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     said = unlearn("apply", model)
     assert "removed 3 records of 2 people by exact unlearning" in said.output
     assert "exact: epsilon = 0 at delta = 0 for a reader of version 2 alone" in said.output
-    assert "if no request depended on a model or on how long a request took" in said.output
+    assert "if no request depended on a model or on the duration of a request" in said.output
     assert "none for the remaining records" in said.output
     for path in (model, model / "certificate-2.json"):
         assert unlearn("verify", path).exit_code == 0
     stated = json.loads(unlearn("verify", model, "--json").stdout)["guarantee"]
     assert stated == {
         "version": 2,
-        "compared_with": "the same steps from nothing on the records that are left",
+        "compared_with": "the same steps from scratch on the remaining records",
         "epsilon": 0.0,
         "delta": 0.0,
         "epsilon_all_versions": None,

@@ -51,24 +51,30 @@ class Accountant:
 
 
 SEEDED_NOISE = (
-    "it can be repeated from a seed: the noise can be subtracted by anybody who knows the seed, or who tries all seeds "
-    "if they are numbers of 32 bits, and the noises of two models made with one seed cancel each other"
+    "the noise was drawn from a seed: anybody who knows the seed can subtract the noise, and so can anybody who tries "
+    "all seeds if they are 32-bit numbers; the noise cancels in the difference of two models that were made with the "
+    "same seed"
 )
 """Why noise that a seed can repeat is not secret."""
+ROUNDING_INCLUDED = "the guarantee includes rounding errors"
+SUMS_OF_PRODUCTS = "matrix products are assumed to be computed as sums of products, as all usual libraries compute them"
+"""A condition of bounds on rounding."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",
-    by="they were given as numbers: counted from the labels, they would tell of removed records",
+    by="they were given as numbers; weights that are computed from the labels would reveal something about removed "
+    "records",
 )
 """The assumption on class weights. Weights of at most 1 leave all bounds on a record's loss unchanged."""
 PUBLIC_TARGET_RANGE = Assumption(
     statement="the range of targets does not depend on the records",
     status="assumed",
-    by="it was given as numbers, to which targets were clipped: read off the targets, it would tell of removed records",
+    by="it was given as numbers, and targets were clipped to it; a range that is computed from the targets would "
+    "reveal something about removed records",
 )
 """The assumption on the targets of ridge regression."""
 PROJECTION = Assumption(
-    statement="projection on a ball",
+    statement="a projection onto a ball does not loosen the bounds",
     status="checked",
-    by="not needed: the radius enters none of the strongly convex bounds, and a projection loosens none",
+    by="no projection is needed: the radius does not occur in the bounds for strongly convex losses",
 )

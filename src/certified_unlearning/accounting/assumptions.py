@@ -34,7 +34,7 @@ def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
 
 def comparator(accountant: str, variant: str) -> str:
     """Return a description of the models from which the unlearned model is indistinguishable."""
-    return f"{ACCOUNTANTS[accountant].variants[variant]}; the model published last"
+    return f"{ACCOUNTANTS[accountant].variants[variant]}; the guarantee covers the model published last"
 
 
 def assumptions(
@@ -63,17 +63,17 @@ def assumptions(
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
-            by="the l2 regulariser, which clipping leaves alone",
+            by="the l2 regulariser makes it strongly convex, and clipping does not change the regulariser",
         ),
         Assumption(
-            statement="the step size is within the analysis' limit",
+            statement="the step size is within the limit of the analysis",
             status="checked",
-            by="the accountant, at planning and at verification",
+            by="the accountant checks it when a run is planned and when the certificate is verified",
         ),
         Assumption(
             statement="requests are fixed in advance and do not depend on published models",
             status="assumed",
-            by="the theorems say nothing of adaptive requests",
+            by="the theorems do not cover adaptive requests",
         ),
         _constants(adjacency),
         *_arithmetic(dtype, arithmetic),
@@ -82,7 +82,7 @@ def assumptions(
             status="assumed" if noise_source == "seed" else "checked",
             by=SEEDED_NOISE
             if noise_source == "seed"
-            else "its keys come from the operating system's entropy and are not kept",
+            else "the keys of the noise come from the operating system's entropy and are not kept",
         ),
         *(_BALL if squared and each == PROJECTION else each for each in ACCOUNTANTS[accountant].assumptions),
     )
@@ -91,20 +91,20 @@ def assumptions(
 _SHORT_RECORDS = Assumption(
     statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
     status="checked",
-    by="every row and every replacement, to 1e-6 (32-bit rounding)",
+    by="every row and every replacement was checked, up to 1e-6 (32-bit rounding)",
 )
 _SHORT_RECORDS_IN_A_BALL = Assumption(
-    statement="every record has norm at most 1 and a target between -1 and 1, and weights are no longer than radius, "
-    "so its data-loss gradient has norm at most lipschitz = radius + 1",
+    statement="every record has norm at most 1 and a target between -1 and 1, and the norm of weights is at most "
+    "radius, so a record's data-loss gradient has norm at most lipschitz = radius + 1",
     status="checked",
-    by="every row and every replacement, to 1e-6 (32-bit rounding); targets are clipped to target_range, and the start "
-    "and every step are projected",
+    by="every row and every replacement was checked, up to 1e-6 (32-bit rounding); targets are clipped to "
+    "target_range, and the start and every step are projected",
 )
 _BALL = Assumption(
-    statement="projection on a ball",
+    statement=PROJECTION.statement,
     status="checked",
-    by="it bounds the gradients of the squared loss, is part of every step of both runs, and loosens no bound; the "
-    "ball holds the minimiser of every data set of such records",
+    by="the projection bounds the gradients of the squared loss, and is part of every step of both runs; the ball "
+    "contains the minimiser for every data set of such records",
 )
 
 
@@ -112,13 +112,13 @@ def _constants(adjacency: Adjacency) -> Assumption:
     by = "the mechanism runs with the constants of this certificate"
     if adjacency == "remove":
         return Assumption(
-            statement="step size and regularisation are constants, not recomputed after a removal; the normaliser is "
-            "the number of records that are left, as adjacency remove has it",
+            statement="step size and regularisation are constants and are not recomputed after a removal; the "
+            "normaliser is the number of remaining records, as defined by the adjacency remove",
             status="checked",
-            by=f"{by}, and divides by that number",
+            by=f"{by}, and divides by the number of remaining records",
         )
     return Assumption(
-        statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
+        statement="step size, regularisation and normaliser are constants and are not recomputed after a removal",
         status="checked",
         by=by,
     )
@@ -130,23 +130,23 @@ def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption
             Assumption(
                 statement="arithmetic and Gaussian noise are exact",
                 status="assumed",
-                by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
+                by=f"computed in {dtype} with a pseudo-random generator; noise is refused if rounding would remove it",
             ),
         )
     return (
         Assumption(
-            statement="rounding, and the random numbers that no sampler of finite range gives, are paid for",
+            statement="the guarantee includes rounding errors and the finite range of the noise sampler",
             status="checked",
-            by=f"epsilon counts that a step in {dtype} may end up to {arithmetic.rounding_error:.2g} away from the "
-            "exact one, in both runs; extra_delta counts random norms larger than that supposes, "
-            f"{arithmetic.noise_delta:.2g}",
+            by=f"epsilon takes into account that a step in {dtype} may end up to {arithmetic.rounding_error:.2g} away "
+            "from the exact step, in both runs; extra_delta includes an addition for random norms larger than this "
+            f"assumes, {arithmetic.noise_delta:.2g}",
         ),
         Assumption(
-            statement="nobody concludes anything from the last bits of the published weights' noise",
+            statement="nobody infers anything from the last bits of the published weights' noise",
             status="assumed",
-            by=f"it is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise, made of a "
-            "cipher's bits on a CPU, of PyTorch's generator's on a GPU; attacks on smaller differences (Mironov 2012) "
-            "are not excluded",
+            by=f"it is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its random "
+            "bits come from a cipher on a CPU, and from PyTorch's generator on a GPU; attacks that use smaller "
+            "differences (Mironov 2012) are not excluded",
         ),
     )
 
@@ -154,14 +154,14 @@ def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption
 def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
     statement = "smoothness_constant bounds the curvature before and after every removal"
     if smoothness == "spectral":
-        by = "computed from this data set, without a margin for removals: no guarantee"
+        by = "it was computed from this data set without a margin for removals, so nothing is guaranteed"
         return Assumption(statement=statement, status="assumed", by=by)
     if smoothness == "spectral-with-margin":
         by = (
-            "computed from this data set with a margin of (records removed) / n on the largest eigenvalue; that the "
-            "step size, which follows from it, tells nothing of single records is taken for granted"
+            "it was computed from this data set, with a margin of (records removed) / n on the largest eigenvalue; the "
+            "step size follows from it, and is assumed to reveal nothing about single records"
         )
         return Assumption(statement=statement, status="assumed", by=by)
     largest = {1: "1", 2: "1/4"}.get(classes, "1/2")
-    by = f"{largest} + strong_convexity holds for every data set of such records"
+    by = f"{largest} + strong_convexity is a bound for every data set of such records"
     return Assumption(statement=statement, status="checked", by=by)

@@ -22,21 +22,22 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
 COMPARATOR = (
-    "the label of the ensemble that is trained from the same starts on the records as they are now: every record in "
-    "the slice that was drawn for its number, in as many updates, with the same constants and type of numbers"
+    "the label from the ensemble that is trained from the same starts on the current records, with every record in the "
+    "slice that was drawn for its number, and with the same number of updates, constants and floating-point type"
 )
-ANEW = "the answers of the ensemble trained from the same starts, on the same slices of the records that are left"
+ANEW = "the answers of the ensemble trained from the same starts on the same slices of the remaining records"
 """The comparator of an answer, in short."""
 NOT_PROMISED = (
-    "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
-    "and so were its boxes; both must stay secret",
-    "nothing about inputs without an answer, and no differential privacy of the answers: which inputs have none "
-    "depends on the records, those that were removed included, and leaks",
-    "nothing about probabilities, numbers of votes or of shards that abstain: labels only",
-    "nothing about which shard is trained again, and when: that tells in which shards removed records lay, and so does "
-    "the time that a request takes; it depends on nothing that the records said",
-    "nothing where slices are drawn anew after a removal, or what was published before one was kept",
-    "nothing towards the records that stay: learning is not private",
+    "the guarantee does not cover parameters: until a shard is trained again, its parameters and boxes depend on the "
+    "records that were removed from it, so both must stay secret",
+    "the guarantee does not cover inputs without an answer, and the answers are not differentially private: whether an "
+    "input has an answer depends on the records, including removed records, and reveals something about them",
+    "the guarantee does not cover probabilities, numbers of votes or numbers of shards that abstain, but only labels",
+    "the guarantee does not hide which shard is trained again, and when: this does not depend on the contents of "
+    "records, but it shows which shards contained removed records, and so does the duration of a request",
+    "the guarantee does not hold if slices are drawn anew after a removal, or if somebody kept what was published "
+    "before a removal",
+    "the guarantee does not protect the remaining records: learning is not private",
 )
 
 
@@ -149,9 +150,10 @@ class EnsembleCertificate(LedgerCertificate):
             compared_with=ANEW,
             # The sentence also holds for adaptive requests: every answer is equal, whatever was asked.
             adaptive=True,
-            sentence=f"certified: every answer of {release} is one of {ANEW}; where that is not sure `unlearn predict` "
-            "gives none, and which inputs have none leaks. Its parameters know removed records until their shards are "
-            "trained again: the directory is a secret, and nothing of it is published",
+            sentence=f"certified: every answer of {release} is one of {ANEW}; if this is not certain, `unlearn "
+            "predict` gives no answer, and whether an input has an answer reveals something about the records. The "
+            "parameters depend on removed records until their shards are trained again, so the directory must stay "
+            "secret, and nothing of it is published",
         )
 
     @classmethod
@@ -232,36 +234,39 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
     """Return the assumptions of certified answers."""
     return (
         Assumption(
-            statement="an answer is given only where no assignment of the votes that are not known could change it",
+            statement="an answer is given only if no assignment of the unknown votes could change it",
             status="checked",
-            by="the votes that shards may cast after training again are bounded, with bounds that are rounded outward",
+            by="the possible votes of a shard after it is trained again are bounded, with bounds that are rounded "
+            "outward",
         ),
         Assumption(
             statement="a shard that has lost more records than its largest box covers is trained again before it votes",
             status="checked",
-            by="recomputed from where the removed records lay; it goes on from the checkpoint before the first slice "
-            "that lost one",
+            by="this is recomputed from the places of the removed records; training continues from the checkpoint "
+            "before the first slice that lost a record",
         ),
         Assumption(
-            statement="boxes and checkpoints follow from the records by the constants named here",
+            statement="boxes and checkpoints follow from the records and the constants named here",
             status="assumed",
-            by="a certificate shows neither: somebody with the records can train again and compare",
+            by="a certificate shows neither boxes nor checkpoints: somebody with the records can train again and "
+            "compare",
         ),
         Assumption(
-            statement="constants, starts, slices and the moment of stopping were not chosen by the records",
+            statement="constants, starts, slices and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="starts and slices are drawn by number here; what was tried before, no software can see",
+            by="the draw of starts and slices uses only the number of records; no software can check what was tried "
+            "before",
         ),
         preprocessing(dataset, features),
         Assumption(
             statement="parameters, boxes and checkpoints are secret, and no older copy of them is kept",
             status="assumed",
-            by="they were learned with the removed records; what backups keep no software can see",
+            by="they were learned with the removed records; no software can check what backups contain",
         ),
         Assumption(
-            statement="single operations are rounded to nearest, and exponentials are right to 4 units in the last "
+            statement="single operations are rounded to nearest, and exponentials are correct to 4 units in the last "
             "place",
             status="assumed",
-            by="bounds then hold for training in float64, in any order of sums",
+            by="if this is true, the bounds hold for training in float64, in any order of summation",
         ),
     )

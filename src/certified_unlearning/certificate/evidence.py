@@ -1,5 +1,6 @@
 """The evidence of certified predictions, a file with the model, its boxes and the inputs; and its evaluation."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.certificate.base import CertificateError
+from certified_unlearning.certificate.former import in_present_words
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.losses import require_labels, require_loss
@@ -100,8 +102,16 @@ def unpacked(
             require_labels(labels, "cross-entropy", network.outputs)
     except (KeyError, DataError, ParameterError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
-    if tensors.get("constants", torch.empty(0)).tolist() != [*constants]:
+    if _in_present_words(tensors.get("constants", torch.empty(0))) != json.loads(constants):
         raise CertificateError(
             "the certificate states other constants, budgets or names than those that its evidence was written with"
         )
     return learned, rows, None if labels is None else labels.long()
+
+
+def _in_present_words(constants: Tensor) -> Any:
+    """Return the constants in a file of evidence, with sentences in the wording of this release; None if unreadable."""
+    try:
+        return in_present_words(json.loads(bytes(constants.tolist())))
+    except (TypeError, ValueError, RecursionError):
+        return None

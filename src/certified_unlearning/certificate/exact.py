@@ -20,16 +20,16 @@ from certified_unlearning.text import rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource, Reading
 
 COMPARATOR = (
-    "a run of the same algorithm with the same constants, from nothing, on the records as they are now: model and "
-    "stored state together have the same law"
+    "a run from scratch of the same algorithm with the same constants on the current records: model and stored state "
+    "together have the same probability distribution"
 )
-ANEW = "the same steps from nothing on the records that are left"
+ANEW = "the same steps from scratch on the remaining records"
 """The comparator of a release, in short."""
 NOT_PROMISED = (
-    "nothing towards the records that stay: learning is not private",
-    "nothing where requests were chosen after seeing a model, a state, or how long a request took",
-    "nothing about what was published before a deletion, nor about two states together: two snapshots around a "
-    "request give the removed record away",
+    "the guarantee does not protect the remaining records: learning is not private",
+    "the guarantee does not hold if requests were chosen after seeing a model, a state, or the duration of a request",
+    "the guarantee covers neither anything published before a deletion, nor two states together: two snapshots, from "
+    "before and after a request, reveal the removed record",
 )
 BY_CHANCE = (
     "The software decided by chance, by a fixed rule, whether and from which step on the model's training was done "
@@ -42,16 +42,18 @@ NOTHING_AGAIN = (
 )
 """Descriptions of how a request was carried out, for the page that is given to a person."""
 OBLIVIOUS = Assumption(
-    statement="requests are oblivious: chosen without looking at models, states, or the time of requests",
+    statement="requests are oblivious: they were chosen without looking at models, states, or the duration of requests",
     status="assumed",
-    by="no software can see it; a request that depends on a model voids the statement, with more noise the more so",
+    by="no software can check this; a request that depends on a model voids the guarantee, and more noise makes this "
+    "worse",
 )
 SECRET_STATE = "the state is secret, and no older copy of it is kept"
-CONSTANTS_FIXED = "no constant of the algorithm follows the records"
+CONSTANTS_FIXED = "no constant of the algorithm depends on the contents of the records"
 REAL_NUMBERS = Assumption(
-    statement="numbers are real numbers",
+    statement="numbers are exact real numbers",
     status="assumed",
-    by="float64 is computed with: laws are equal up to its rounding, of random numbers of 53 bits as well",
+    by="the software computes in float64: distributions are equal up to its rounding, which includes the rounding of "
+    "random numbers to 53 bits",
 )
 """Assumptions of exactness, or their statements, that are the same for every algorithm."""
 
@@ -119,9 +121,9 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return Scope(
             compared_with=ANEW,
             adaptive=False,
-            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: it and its secret state are "
-            f"equal in distribution to {ANEW}, if no request depended on a model or on how long a request took. No "
-            "guarantee if a reader kept earlier ones, and none for the remaining records",
+            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: this version and its secret "
+            f"state are equal in distribution to {ANEW}, if no request depended on a model or on the duration of a "
+            "request. No guarantee if a reader kept earlier versions, and none for the remaining records",
         )
 
     @classmethod
@@ -274,18 +276,19 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
         Assumption(
             statement=SECRET_STATE,
             status="assumed",
-            by="it tells who was used when, and holds gradients without noise; what backups keep no software can see",
+            by="it shows which records were used when, and contains gradients without noise; no software can check "
+            "what backups contain",
         ),
         Assumption(
             statement=CONSTANTS_FIXED,
             status="checked",
-            by="steps, batch size, step size, noise and the regulariser's strength were fixed for the first records, "
-            "by their number and by what was asked for, and no request changes them",
+            by="the number of steps, batch size, step size, noise and the regulariser's strength were fixed at the "
+            "start, from the number of records and the caller's settings, and no request changes them",
         ),
         Assumption(
-            statement="batches are uniform subsets without replacement, also after a request",
+            statement="batches are uniform subsets, drawn without replacement, also after a request",
             status="checked",
-            by="a batch leaves at least one record out; members are replaced by uniform draws",
+            by="every batch leaves at least one record out, and members of a batch are replaced by uniform draws",
         ),
         preprocessing(dataset, features),
         REAL_NUMBERS,
@@ -294,16 +297,16 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
 
 
 def unknown_randomness(noise_source: NoiseSource) -> Assumption:
-    """Return the assumption that nobody knows the randomness.
+    """Return the assumption that nobody knows the random numbers.
 
-    The wording depends on the source of the randomness.
+    The wording depends on the source of the random numbers.
     """
     seed = noise_source == "seed"
     return Assumption(
-        statement="nobody knows the randomness",
+        statement="nobody knows the random numbers",
         status="assumed" if seed else "checked",
-        by="it can be repeated from a seed: somebody with the records who knows the seed, or tries all seeds of 32 "
-        "bits, knows the state"
+        by="the random numbers were drawn from a seed: anybody who has the records, and knows the seed or tries all "
+        "32-bit seeds, knows the state"
         if seed
-        else "its seeds come from the operating system's entropy, one for each request, and are overwritten",
+        else "the seeds come from the operating system's entropy, one for each request, and are overwritten",
     )

@@ -119,7 +119,7 @@ class ExactClustersCertificate(EqualInLaw):
 
     def words(self) -> dict[str, Any]:
         """Return the fields whose text follows from the constants."""
-        fixed = "steps and noise were fixed before records were read, and no request changes them; "
+        fixed = "the number of steps and the noise were fixed before records were read, and no request changes them; "
         given = self.start == "given"
         return words_of(
             (
@@ -127,19 +127,20 @@ class ExactClustersCertificate(EqualInLaw):
                 Assumption(
                     statement=SECRET_STATE,
                     status="assumed",
-                    by="it holds the records and sums without noise; what backups keep no software can see",
+                    by="it contains the records, and sums without noise; no software can check what backups contain",
                 ),
                 Assumption(
                     statement=CONSTANTS_FIXED,
                     status="assumed" if given else "checked",
-                    by=f"{fixed}the places where centres begin were given, and are taken to come from other knowledge"
+                    by=f"{fixed}the first centres were given, and are assumed to come from other knowledge"
                     if given
-                    else f"{fixed}centres begin in random directions around a noisy mean, which is part of the run",
+                    else f"{fixed}the first centres are in random directions around a noisy mean, which is part of the "
+                    "run",
                 ),
                 Assumption(
                     statement="rows have norm at most 1",
                     status="checked",
-                    by="longer ones are refused or scaled down; only the bounds on computing again rest on it",
+                    by="longer rows are refused or scaled down; only the bounds on recomputation depend on this",
                 ),
                 preprocessing(self.dataset, self.features),
                 REAL_NUMBERS,

@@ -150,20 +150,20 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
         Assumption(
             statement=SECRET_STATE,
             status="assumed",
-            by="it holds sums of what clients sent without noise; what backups keep no software can see",
+            by="it contains sums of the clients' updates without noise; no software can check what backups contain",
         ),
         Assumption(
             statement=CONSTANTS_FIXED,
             status="checked",
-            by="rounds, a client's steps and their size, the clipped norm, the divisor of sums, noise and the "
-            "regulariser's strength were fixed for the first clients, by their number and that of their rows and by "
-            "what was asked for, and no request changes them",
+            by="the number of rounds, the number and size of a client's steps, the largest norm of an update, the "
+            "divisor of sums, the noise and the regulariser's strength were fixed at the start, from the numbers of "
+            "clients and of their rows and the caller's settings, and no request changes them",
         ),
         Assumption(
-            statement="what a client sends depends on the model and on its own rows alone",
+            statement="a client's update depends only on the model and on the client's own rows",
             status="checked",
-            by="it descends from the model along the gradient of its rows' mean loss, without randomness, and its move "
-            "is clipped",
+            by="from the model, a client takes gradient steps on the mean loss of its rows, without randomness, and "
+            "the resulting update is clipped",
         ),
         preprocessing(dataset, features),
         REAL_NUMBERS,

@@ -24,19 +24,19 @@ certificate states the assumption that nobody sees the copy.
 from certified_unlearning.accounting.accountant import Assumption
 
 OBLIVIOUS_RESTORE = Assumption(
-    statement="when the model directory was lost, and which backup was restored, depended neither on a model nor on "
-    "how long a request took",
+    statement="the time when the model directory was lost, and the choice of the restored backup, depended neither on "
+    "a model nor on the duration of a request",
     status="assumed",
-    by="no software can see it; restoring a backup because of a model is choosing among models",
+    by="no software can check this; to restore a backup because of a model is to choose among models",
 )
 NO_BACKUP_SEEN = Assumption(
-    statement="nobody sees the backup that the model directory was restored from, or it was destroyed",
+    statement="nobody sees the backup from which the model directory was restored, or this backup was destroyed",
     status="assumed",
-    by="it holds an older state, which used records that were removed since",
+    by="it contains an older state, which was computed with records that have been removed since then",
 )
 NO_REASON_TO_RESTORE = "Nor may any of this have been a reason to restore the model's folder from a backup."
 """`OBLIVIOUS_RESTORE` in plain words. `Certificate.meaning` adds this sentence after the condition on requests."""
 NOTHING_OF_LOST_RELEASES = (
-    "nothing to readers of releases that were lost: the model directory was restored from a backup without them, and "
-    "no number here counts them"
+    "the guarantee does not hold against readers of lost releases: the model directory was restored from a backup "
+    "without these releases, and no number here includes them"
 )

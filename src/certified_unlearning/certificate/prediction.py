@@ -31,12 +31,14 @@ if TYPE_CHECKING:  # Only making and recomputing certificates needs PyTorch.
     from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 
 NOT_PROMISED = (
-    "nothing about predictions that are not certified: their label may change",
-    "nothing about probabilities, parameters or explanations: labels only, of the inputs named here",
-    "no differential privacy of the answers: whether a prediction is certified depends on the records, and leaks; who "
-    "answers certified inputs only tells by that which records there are",
-    "nothing where parameters or boxes were published: both were learned with the records",
-    "nothing where batches are cut anew after a removal, or inputs were scaled, selected or stopped by the records",
+    "the guarantee does not cover predictions that are not certified: their labels may change",
+    "the guarantee does not cover probabilities, parameters or explanations, but only the labels of the inputs named "
+    "here",
+    "the answers are not differentially private: whether a prediction is certified depends on the records, and reveals "
+    "something about them; so a service that answers only certified inputs reveals something about which records exist",
+    "the guarantee does not hold if parameters or boxes were published: both were learned with the records",
+    "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected by "
+    "means of the records, or if the records determined when training stopped",
 )
 
 
@@ -341,14 +343,15 @@ def _first(said: object, computed: object) -> str:
 
 def _comparator(changes: Changes) -> str:
     what = {
-        "removals": "without any k records of each batch, or fewer",
-        "additions and removals": "without any k records of each batch and with any k others in it, or fewer of both",
-        "substitutions": "with any k records of each batch replaced by any others, or fewer",
-        "additions or removals": "with any k records of each batch removed or added, or fewer",
+        "removals": "with any k or fewer records of each batch removed",
+        "additions and removals": "with any k or fewer records of each batch removed, and any k or fewer others added "
+        "to it",
+        "substitutions": "with any k or fewer records of each batch replaced by any others",
+        "additions or removals": "with any k or fewer records of each batch removed or added",
     }[changes]
     return (
-        f"the label of the same training (start, batches, list of classes, number of updates, constants and type of "
-        f"numbers) on the records {what}"
+        "the label after the same training (with the same start, batches, list of classes, number of updates, "
+        f"constants and floating-point type) on the records {what}"
     )
 
 
@@ -358,40 +361,42 @@ def _assumptions(dataset: str, features: str, differences: Differences, public: 
     lines = differences == "updated"
     shown = "boxes and lines" if lines else "boxes"
     stays = Assumption(
-        statement="public rows are in every data set that is compared with: nobody asks to remove one, and none holds "
-        "what somebody may",
+        statement="public rows are in every data set of the comparison: nobody asks to remove a public row, and no "
+        "public row contains what somebody may ask to remove",
         status="assumed",
-        by="the software refuses requests that name one; whose they are it cannot see",
+        by="the software refuses requests that name a public row, but it cannot check whose data the row contains",
     )
     return (
         Assumption(
             statement=f"the {'boxes and the lines of the last update' if lines else 'boxes'} follow from the records "
-            "by the constants named here",
+            "and the constants named here",
             status="assumed",
             by=f"a certificate shows the {shown}, not the records: somebody with both can train again and compare",
         ),
         Assumption(
-            statement=f"every certified label is constant over its box{', as far as its lines leave it' * lines}",
+            statement=f"every certified label is constant over its box{', within the limits of its lines' * lines}",
             status="checked",
-            by="recomputed from the evidence, with bounds that are rounded outward",
+            by="the software recomputes this from the evidence, with bounds that are rounded outward",
         ),
         Assumption(
-            statement="batches are fixed places: a removed record leaves its place empty, nothing moves up, and the "
-            "number of updates stays",
+            statement="batches consist of fixed places: the place of a removed record stays empty, no record moves up, "
+            "and the number of updates does not change",
             status="assumed",
-            by="the software retrains so; a retraining that cuts batches anew may give another label",
+            by="the software retrains in this way; a retraining that forms batches anew may give another label",
         ),
         Assumption(
-            statement="constants, start, batches and the moment of stopping were not chosen by the records",
+            statement="constants, start, batches and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="start and batches are drawn by number here; what was tried before, no software can see",
+            by="the draw of start and batches uses only the number of records; no software can check what was tried "
+            "before",
         ),
         preprocessing(dataset, features),
         *((stays,) if public else ()),
         Assumption(
-            statement="single operations are rounded to nearest, exponentials are right to 4 units in the last place, "
-            "and no record that is added is so large that training on it overflows",
+            statement="single operations are rounded to nearest, exponentials are correct to 4 units in the last "
+            "place, and no added record is so large that training on it overflows",
             status="assumed",
-            by="bounds then hold in real numbers and for training in floats of the same type, in any order of sums",
+            by="if this is true, the bounds hold in real numbers, and for training in floating-point numbers of the "
+            "same type, in any order of summation",
         ),
     )

@@ -12,15 +12,16 @@ _OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
 _ASSUMED_OF = {
-    "resnet18": "the network's weights are taken to have been trained on other records",
-    GIVEN: "the estimator sees its input only: means, scales, vocabularies or components that were computed from the "
-    "records before are outside this guarantee, unless they are fixed or public; so is the list of classes, which is "
-    "taken from the records",
-    DECLARED: "each record by itself, as declared; that columns, classes, categories and ranges were not chosen by "
-    "these records is the declaration's word",
-    CLASSES_FROM_RECORDS: "each record by itself, as declared; that columns, categories and ranges were not chosen by "
-    "these records is the declaration's word; the list of classes, and with it the number of weights, was taken from "
-    "the records: it stays as it is after a removal, and it may show that a removed record existed",
+    "resnet18": "the network's weights are assumed to have been trained on other records",
+    GIVEN: "the estimator sees only its input: the guarantee does not cover means, scales, vocabularies or components "
+    "that were computed from the records beforehand, unless they are fixed or public; nor does it cover the list of "
+    "classes, which is taken from the records",
+    DECLARED: "each record was preprocessed by itself, as declared; according to the declaration, columns, classes, "
+    "categories and ranges were chosen independently of these records",
+    CLASSES_FROM_RECORDS: "each record was preprocessed by itself, as declared; according to the declaration, columns, "
+    "categories and ranges were chosen independently of these records; the list of classes, and therefore the number "
+    "of weights, was taken from the records, does not change after a removal, and may show that a removed record "
+    "existed",
 }
 """The words of the unchecked assumption, by the field ``features`` of the certificate."""
 
@@ -29,7 +30,7 @@ def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = (
     """Return the assumption about preprocessing for a certificate's data set, features and text columns."""
     known = built_in(dataset)
     learned_from = "" if known is None else known.learned_from
-    but = ", but for the list of classes," if features == CLASSES_FROM_RECORDS and not learned_from else ""
+    but = ", except for the list of classes," if features == CLASSES_FROM_RECORDS and not learned_from else ""
     statement = f"preprocessing{but} does not depend on records that may be removed"
     assumed = learned_from or _ASSUMED_OF.get(features or "")
     if assumed and hashed:
@@ -37,7 +38,9 @@ def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = (
     if assumed:
         return Assumption(statement=statement, status="assumed", by=assumed)
     return Assumption(
-        statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
+        statement=statement,
+        status="checked",
+        by="features or scaling are fixed, and each record is then scaled by its own norm",
     )
 
 
@@ -45,8 +48,8 @@ def _in_words(hashed: Sequence[Text]) -> str:
     """Return how text columns became numbers, in words."""
     widths = " and ".join(f"{how.width:,}" for how in hashed)
     return (
-        f"words were hashed into {widths} columns by scikit-learn's HashingVectorizer, which keeps no vocabulary, and "
-        "so many columns were not chosen by these records"
+        f"words were hashed into {widths} columns by scikit-learn's HashingVectorizer, which keeps no vocabulary; the "
+        "number of columns was chosen independently of these records"
     )
 
 

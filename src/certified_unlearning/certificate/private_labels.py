@@ -18,10 +18,10 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Changes, Relation
 
 COMPARATOR: dict[Relation, str] = {
-    "replace-one": "the labels published after the same training (start, places, list of classes, number of updates, "
-    "constants) with one record of one batch replaced by any other",
-    "add-remove": "the labels published after the same training (start, places, list of classes, number of updates, "
-    "constants) with one record added to one batch, or removed from it",
+    "replace-one": "the labels published after the same training (with the same start, places, list of classes, number "
+    "of updates and constants), but with one record of one batch replaced by any other",
+    "add-remove": "the labels published after the same training (with the same start, places, list of classes, number "
+    "of updates and constants), but with one record added to one batch or removed from it",
 }
 
 
@@ -149,9 +149,9 @@ def _assumptions(relation: Relation, dataset: str, features: str) -> tuple[Assum
     return (
         *assumptions_of(relation),
         Assumption(
-            statement="inputs, and how many of them are asked for, were not chosen by the records",
+            statement="the inputs and their number were chosen without looking at the records",
             status="assumed",
-            by="no software can see it",
+            by="no software can check this",
         ),
         preprocessing(dataset, features),
     )

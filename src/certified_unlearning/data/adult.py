@@ -198,7 +198,7 @@ ADULT = DataSet(
     "Adult",
     prepare,
     raw_files=RAW_FILES,
-    learned_from="medians, means and scales of the training part are taken for public constants",
+    learned_from="medians, means and scales of the training part are assumed to be public constants",
 )
 ALL_COLUMNS = DataSet(
     "adult-14",
@@ -206,5 +206,5 @@ ALL_COLUMNS = DataSet(
     prepare_all_columns,
     raw_files=RAW_FILES,
     preset="exact",
-    learned_from="medians, means, scales and words of the training part are taken for public constants",
+    learned_from="medians, means, scales and words of the training part are assumed to be public constants",
 )

@@ -159,7 +159,7 @@ def rounding(
     if classes == 1:
         if not projects or noise != "every step":
             raise ParameterError(
-                "ridge regression by noisy steps needs noise and a projection on a ball in every step, got "
+                "ridge regression by noisy steps needs noise and a projection onto a ball in every step, got "
                 f"noise = {noise!r} and projects = {projects}"
             )
         return _in_a_ball(radius, at_origin, per_norm, dimension, dtype)

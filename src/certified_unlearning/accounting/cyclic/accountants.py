@@ -7,14 +7,14 @@ CYCLIC = Accountant(
     "cyclic",
     "minibatch-langevin",
     {
-        "least-steps": "the same steps in the same order, learning and every request's, from the same start, on data "
-        "that lacked the removed records from the start"
+        "least-steps": "the same steps of learning and of every request, in the same order and from the same start, on "
+        "data that never contained the removed records"
     },
     (
         Assumption(
-            statement="records were dealt into batches without looking at them, and keep their places",
+            statement="records were dealt into batches without looking at their contents, and keep their places",
             status="checked",
-            by="dealt by a key of their own; a removed record becomes a row of zeros where it was",
+            by="a separate random key determined the batches; a removed record becomes a row of zeros in its place",
         ),
         PROJECTION,
     ),

@@ -88,9 +88,9 @@ def _published_state_mu(
 _NOISED_ALIKE = "a retrained model published with the same noise"
 _AS_PUBLISHED = (
     Assumption(
-        statement="the theorem, stated for adding or removing a record, holds for this adjacency too",
+        statement="the theorem, which is stated for adding or removing a record, also holds for this adjacency",
         status="assumed",
-        by="the paper applies it unchanged, and so does this baseline",
+        by="the paper applies the theorem unchanged, and so does this baseline",
     ),
 )
 ACCOUNTANTS: dict[str, DescentAccountant] = {
@@ -123,10 +123,10 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             "tightened",
             "descent-to-delete",
             {
-                "secret-state": "a model retrained from the same start on the data after the removals, for as many "
-                "steps in all, published with the same noise",
-                "published-state": "a retrained model that is published with the same noise, and continued, at the "
-                "same times",
+                "secret-state": "a model retrained from the same start on the data after the removals, for the "
+                "same total number of steps, and published with the same noise",
+                "published-state": "a retrained model that is published with the same noise at the same times, and "
+                "continues from each published model",
             },
             (PROJECTION,),
             bound="our bound",

@@ -6,7 +6,7 @@ Z_j``. The comparator of that curve is a retrained model that was published, noi
 Here, as in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back
 distinguishes the two models, and more parameters make this effect stronger.
 
-Derivation: With or without projection on a ball, the ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the
+Derivation: With or without projection onto a ball, the ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the
 optimum ``w*_j``. Removing ``b_j`` records moves the optimum by at most ``Delta_j = sensitivity(b_j) / m``. So the
 distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-1)(w_(j-2)) - w*_(j-1) + sigma Z_(j-1)||
 + Delta_j)``, and

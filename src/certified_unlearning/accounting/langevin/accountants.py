@@ -84,9 +84,9 @@ def _both(comparator: str) -> dict[str, str]:
 _AT_STATIONARITY = _both("the same learning run from scratch on the data after the removals")
 _STATIONARITY = (
     Assumption(
-        statement="learning has reached its stationary law",
+        statement="learning has reached its stationary distribution",
         status="checked",
-        by="extra_delta pays for the distance that is left after learning_steps; more than delta is refused",
+        by="extra_delta includes the remaining distance after learning_steps; an extra_delta above delta is refused",
     ),
     PROJECTION,
 )
@@ -123,7 +123,10 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
             "shifted",
             "shifted",
             "langevin",
-            _both("the same learning run from the same start on the data after the removals, for as many steps in all"),
+            _both(
+                "the same learning run from the same start on the data after the removals, for the same total number "
+                "of steps"
+            ),
             (PROJECTION,),
             bound="our bound",
             unlearning_curve=shifted.curve,

@@ -132,10 +132,10 @@ class PhasedDescent(DisjointPlan):
         seen="or what every phase published, but not the iterates of a phase",
         premises=(
             Assumption(
-                statement="no step takes two paths farther apart",
+                statement="no step moves two paths farther apart",
                 status="checked",
-                by="the loss is convex, and no step is longer than 2 / H: other plans are refused, for noise on "
-                "the end of a phase would not be enough",
+                by="the loss is convex, and no step size is larger than 2 / H; other plans are refused, because for "
+                "them, noise at the end of a phase would not be enough",
             ),
         ),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountant import ROUNDING_INCLUDED, SUMS_OF_PRODUCTS, Assumption
 from certified_unlearning.accounting.core.rounding import resolution
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, Guarantee, PrivateGuarantee
 from certified_unlearning.accounting.private.losses import LinearProblem, LossName, ScalarLoss
@@ -23,7 +23,6 @@ from certified_unlearning.vocabulary import Relation
 NO_PART = 1.0
 """Placeholder in a rebuilt plan for a value that does not affect privacy."""
 UNKNOWN_NOISE = "nobody who sees the model knows the noise"
-_SUMS = "products of matrices are taken to be made by sums of products, as all usual libraries do"
 
 
 class RunConstants(BaseModel):
@@ -102,14 +101,15 @@ def paid_rounding(by: str) -> Assumption:
     Args:
         by: How rounding is accounted for.
     """
-    return Assumption(statement="rounding is paid for", status="checked", by=f"{by}; {_SUMS}")
+    return Assumption(statement=ROUNDING_INCLUDED, status="checked", by=f"{by}; {SUMS_OF_PRODUCTS}")
 
 
-_COUNTED = paid_rounding("bounds of sums and products in float64 are part of the sensitivity")
+_COUNTED = paid_rounding("the sensitivity includes bounds on the rounding of sums and products in float64")
 _KEY_WAS_GIVEN = Assumption(
     statement=UNKNOWN_NOISE,
     status="assumed",
-    by="the caller gave its key, and states that it came from the operating system's entropy and was not kept",
+    by="the caller gave the key of the noise, and states that it came from the operating system's entropy and was not "
+    "kept",
 )
 
 
@@ -136,7 +136,7 @@ class Words:
 
     seen: str = ""
     sampling: str = "full batch"
-    together: str = "their mu add up in squares, and pure epsilons of selections add up"
+    together: str = "the squares of their mu add up, and so do pure epsilons of selections"
     clipped: str = ""
     constants: str = "constants, sizes of batches and of blocks"
     order: str | None = None
@@ -154,9 +154,9 @@ def returned(by: str) -> Assumption:
         by: The model that is returned.
     """
     return Assumption(
-        statement="which model is returned tells nothing more of the records",
+        statement="the choice of the returned model reveals nothing more about the records",
         status="checked",
-        by=f"{by}: that follows from chance and from what is covered anyway",
+        by=f"{by}; this choice depends only on chance and on values that the guarantee covers anyway",
     )
 
 

@@ -138,27 +138,30 @@ def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
 
 POISSON_PREMISES = (
     Assumption(
-        statement="every record enters every batch by itself and by chance",
+        statement="every record is drawn into every batch independently and at random",
         status="checked",
-        by="each is drawn anew for each batch with the stated probability, to 53 random bits",
+        by="each record is drawn anew for each batch with the stated probability, to 53 random bits",
     ),
     Assumption(
         statement="nobody learns which records were in which batch",
         status="assumed",
-        by="batches follow from the key of the noise; neither they, nor their sizes, nor how long a step took, may be "
+        by="batches follow from the key of the noise; batches, their sizes and the duration of steps must not be "
         "published",
     ),
     Assumption(
-        statement="dp-accounting's epsilon is none too small",
+        statement="the epsilon by dp-accounting is not too small",
         status="assumed",
-        by="it rounds the loss of privacy up, bin by bin; what its own float64 rounds is taken off delta as far as was "
-        "measured, and has no proven bound",
+        by="dp-accounting rounds the privacy loss up, bin by bin; its own rounding errors in float64 are subtracted "
+        "from delta as far as they were measured, and have no proven bound",
     ),
 )
 """The assumptions of certificates with Poisson batches."""
 SECRET_BATCHES = "but not which records were in which batch"
-LOSSES_ADD_UP = "their losses of privacy add up"
-POISSON_BATCHES = "Poisson batches, which are secret: each record is in each with probability {0.share!r}, by itself"
+LOSSES_ADD_UP = "their privacy losses add up"
+POISSON_BATCHES = (
+    "Poisson batches, which are secret: each record is in each batch with probability {0.share!r}, independently of "
+    "all others"
+)
 """How batches are drawn, as a format string for the plan."""
 
 
@@ -224,12 +227,12 @@ class SampledDescent(SampledPlan):
         seen=f"or the weights after every step, {SECRET_BATCHES}",
         sampling=POISSON_BATCHES,
         together=LOSSES_ADD_UP,
-        clipped="every gradient of a record was clipped, on which alone epsilon rests",
+        clipped="every gradient of a record was clipped, and epsilon depends only on this clipping",
         premises=POISSON_PREMISES,
         rounding=Assumption(
-            statement="what float64 rounds in sums of gradients tells nothing",
+            statement="rounding errors of sums of gradients in float64 reveal nothing",
             status="assumed",
-            by="it is not part of how far one record moves a sum",
+            by="the sensitivity of a sum does not include these rounding errors",
         ),
         stored=True,
     )

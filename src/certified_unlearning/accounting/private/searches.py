@@ -39,7 +39,7 @@ class Selection(PrivatePlan):
     """
 
     words = replace(
-        Learner.words, order="they were split by position, so that learning and selecting read different ones"
+        Learner.words, order="they were split by position, so that learning and selection read different records"
     )
     run_constants = PrivateRun
     stated: ClassVar[str]

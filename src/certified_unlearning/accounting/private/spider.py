@@ -42,14 +42,14 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 BOUNDED_GRADIENTS = Assumption(
-    statement="no gradient, and no difference of two, is longer than was planned for",
+    statement="no gradient, and no difference of two gradients, is longer than planned",
     status="checked",
-    by="the loss has a bounded slope and is smooth, and rows keep to their norm: then gradients of a record are "
-    "bounded whatever the weights are, and their differences by the weights' distance",
+    by="the loss has a bounded slope and is smooth, and rows are within their norm; so a record's gradients are "
+    "bounded for all weights, and the difference of two gradients is bounded by means of the weights' distance",
 )
 SHARE_OF_ROUNDING = paid_rounding(
-    "a share of what one record moves is set aside for what float64 rounds in gradients, and a run in which it could "
-    "be more ends with an error"
+    "a share of the sensitivity is reserved for the rounding of gradients in float64, and a run in which rounding "
+    "could exceed this share ends with an error"
 )
 
 
@@ -114,10 +114,10 @@ class VarianceReduced(StationaryPlan):
 
     run_constants = SpiderConstants
     words = Words(
-        seen="or all iterates that it was drawn from",
+        seen="or all iterates from which the model was drawn",
         premises=(
             BOUNDED_GRADIENTS,
-            returned("it is any iterate but the start, with the same probability, drawn beforehand"),
+            returned("the model is any iterate except the start, drawn beforehand with equal probabilities"),
         ),
         rounding=SHARE_OF_ROUNDING,
         stored=True,

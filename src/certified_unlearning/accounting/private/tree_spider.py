@@ -71,10 +71,12 @@ class TreeSpider(GaussianPlan, StationaryPlan):
     run_constants = TreeConstants
     disjoint = True
     words = Words(
-        seen="or the points and noisy gradients of all nodes of its trees",
+        seen="or the points and noisy gradients of all nodes of the trees",
         premises=(
             BOUNDED_GRADIENTS,
-            returned("it is the first leaf whose noisy gradient is short, or any leaf with the same chance"),
+            returned(
+                "the model is the first leaf whose noisy gradient is short, or a leaf drawn with equal probabilities"
+            ),
         ),
         rounding=SHARE_OF_ROUNDING,
     )

@@ -5,48 +5,53 @@ from dataclasses import replace
 from certified_unlearning.accounting.accountant import (
     PUBLIC_CLASS_WEIGHTS,
     PUBLIC_TARGET_RANGE,
+    ROUNDING_INCLUDED,
     SEEDED_NOISE,
+    SUMS_OF_PRODUCTS,
     Assumption,
 )
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
-    "the exact minimiser of the same objective on the remaining records (a removed record's loss is 0, the normaliser "
-    "stays), plus the same Gaussian noise"
+    "the exact minimiser of the same objective on the remaining records (a removed record's loss is 0, and the "
+    "normaliser does not change), plus the same Gaussian noise"
 )
 COMPARATOR_WITH_ADDITIONS = (
-    "the exact minimiser of the same objective on the remaining records, the added ones included (a removed record's "
-    "loss is 0; the normaliser counts all records that were ever in the model; C stays), plus the same Gaussian noise"
+    "the exact minimiser of the same objective on the remaining records, including added ones (a removed record's loss "
+    "is 0, the normaliser counts all records that were ever in the model, and C does not change), plus the same "
+    "Gaussian noise"
 )
 OF_ALL_CLASSES = (
-    "; the objective is the sum of every class' logistic regression against the rest, and all classes' weights are one "
-    "release"
+    "; the objective is the sum of the logistic regressions of each class against the rest, and the weights of all "
+    "classes are one release"
 )
 OBSERVERS = (
-    "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
-    "releases, the first one included, and may have chosen requests after seeing earlier ones, against the same "
-    "interaction with exact refits"
+    "epsilon: somebody who sees the model published last, if requests are fixed in advance; epsilon_all_releases: "
+    "somebody who sees all releases, including the first one, and may have chosen requests after seeing earlier "
+    "releases, compared with the same interaction with exact refits"
 )
 NOT_PROMISED = (
-    "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training",
-    "nothing about what was published before a deletion: a kept copy is a model of the removed records",
-    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "data are read again",
+    "the guarantee does not protect the remaining records: the comparator is an exact minimiser with noise, and is not "
+    "trained privately",
+    "the guarantee does not cover what was published before a deletion: a kept copy is a model of the removed records",
+    "the guarantee does not cover the secret state (weights without noise, matrix and factor), which depends on "
+    "removed records until the data are read again",
 )
 NOTHING_OF_PUBLIC_ROWS = (
-    "nothing about the public rows: every model is learned from them, the comparator too, and they are never removed"
+    "the guarantee does not cover the public rows: every model, including the comparator, is learned from them, and "
+    "they are never removed"
 )
 NOT_PROMISED_BY_PASSES = (
     *NOT_PROMISED[:-1],
-    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "the model is learned anew: passes only correct the weights",
+    "the guarantee does not cover the secret state (weights without noise, matrix and factor), which depends on "
+    "removed records until the model is learned anew: passes only correct the weights",
 )
 NOT_PROMISED_OF_MORE_CLASSES = (
     *NOT_PROMISED[:-1],
-    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
-    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
-    "weights",
+    "the guarantee does not cover the secret state (weights without noise, their gradient, the factor of a matrix, and "
+    "steps of earlier requests), which depends on removed records until the model is learned anew: passes only correct "
+    "the weights",
 )
 
 
@@ -58,11 +63,11 @@ def not_promised(*, by_passes: bool, every_request_passes: bool, public_records:
     return (*usual, NOTHING_OF_PUBLIC_ROWS) if public_records else usual
 
 
+_NOT_RECOMPUTED = "a check of the certificate's arithmetic alone cannot show this"
 _GRADIENT = Assumption(
     statement="the gradient's norm on the remaining records was at most budget at every release",
     status="checked",
-    by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot "
-    "see it",
+    by=f"the norm is evaluated when data are read, and bounded by the mechanism after every request; {_NOT_RECOMPUTED}",
 )
 _NEAR = (
     "the weights without noise were at most budget / strong_convexity from the exact minimiser on the remaining "
@@ -71,20 +76,22 @@ _NEAR = (
 _GRADIENT_WITH_ADDITIONS = Assumption(
     statement=_NEAR,
     status="checked",
-    by="the gradient's norm over the strong convexity of that time: both fall as records are added. It is evaluated "
-    "when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot see it",
+    by="the distance is bounded by the gradient's norm divided by the strong convexity at that time; both numbers "
+    "decrease as records are added; the norm is evaluated when data are read, and bounded by the mechanism after every "
+    f"request; {_NOT_RECOMPUTED}",
 )
 _EVALUATED = Assumption(
     statement=_NEAR,
     status="checked",
-    by="the gradient's norm over the strong convexity; the gradient is evaluated at every release over all remaining "
-    "records, whatever led to the weights; verifying arithmetic alone cannot see it",
+    by="the distance is bounded by the gradient's norm divided by the strong convexity; the gradient is evaluated at "
+    f"every release over all remaining records, however the weights were computed; {_NOT_RECOMPUTED}",
 )
 _DISTANCE = Assumption(
     statement=_NEAR,
     status="checked",
-    by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
-    "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
+    by="the distance is at most the least of three bounds (by the gradient's norm, by its norm in the metric of the "
+    "Hessian, and by the Newton step from there), which is evaluated at readings and passes, and bounded after every "
+    f"request; {_NOT_RECOMPUTED}",
 )
 
 
@@ -100,8 +107,8 @@ def comparator(*, additions: bool, one_vs_rest: bool, public_records: int) -> st
     if public_records:
         compared = (
             "the exact minimiser of the same objective on the remaining records and the same "
-            f"{counted(public_records, 'public row')} (a removed record's loss is 0, the normaliser, which counts "
-            "both, stays), plus the same Gaussian noise"
+            f"{counted(public_records, 'public row')} (a removed record's loss is 0, and the normaliser, which counts "
+            "both, does not change), plus the same Gaussian noise"
         )
     return compared + OF_ALL_CLASSES if one_vs_rest else compared
 
@@ -146,15 +153,16 @@ def assumptions(
         more = "(strong_convexity + public_curvature)"
         near = replace(near, statement=near.statement.replace("strong_convexity", more))
     convex_by = (
-        "the l2 regulariser, whose strength follows from C and from how many records were ever in the model"
+        "the l2 regulariser makes it strongly convex; its strength follows from C and from the number of records that "
+        "were ever in the model"
         if additions
-        else "the l2 regulariser, whose strength is a constant that a removal does not change"
+        else "the l2 regulariser makes it strongly convex; its strength is a constant that a removal does not change"
     )
     if public_curvature:
         convex_by += (
-            "; and the public rows, which no removal takes away: between the exact minimiser and the weights they add "
-            "public_curvature to strong_convexity, whatever the other records are. That was computed from the public "
-            "rows and rounded down; verifying arithmetic alone cannot see it"
+            "; the public rows, which are never removed, add public_curvature to strong_convexity between the exact "
+            "minimiser and the weights, whatever the other records are; public_curvature was computed from the public "
+            f"rows and rounded down; {_NOT_RECOMPUTED}"
         )
     fixed = "requests and added records" if additions else "requests"
     if restored:
@@ -163,7 +171,7 @@ def assumptions(
         Assumption(
             statement="every record has norm at most 1",
             status="checked",
-            by="every row, to 1e-6, which the bounds count",
+            by="every row was checked, up to 1e-6, and the bounds include this tolerance",
         ),
         preprocessing,
         *((PUBLIC_CLASS_WEIGHTS,) if class_weights else ()),
@@ -176,23 +184,24 @@ def assumptions(
         *((_public(public_records),) if public_records else ()),
         near,
         Assumption(
-            statement="rounding is paid for",
+            statement=ROUNDING_INCLUDED,
             status="checked",
-            by="bounds of every sum and product in float64 are part of the gradient's bound; products of matrices are "
-            "taken to be made by sums of products, as all usual libraries do",
+            by="the bound on the gradient includes bounds on the rounding of every sum and product in float64; "
+            f"{SUMS_OF_PRODUCTS}",
         ),
         Assumption(
             statement=f"for epsilon, not for epsilon_all_releases: {fixed} are fixed in advance and do not depend on "
             "published models",
             status="assumed",
-            by="no software can see it",
+            by="no software can check this",
         ),
         _timing(strict, unscheduled, by_passes, every_request_passes),
         Assumption(
-            statement="nobody concludes anything from the last bits of the published weights' noise",
+            statement="nobody infers anything from the last bits of the published weights' noise",
             status="assumed",
-            by=f"it is within {noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise, made of the "
-            "operating system's or a cipher's bits; attacks on smaller differences (Mironov 2012) are not excluded",
+            by=f"it is within {noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its random bits come "
+            "from the operating system or from a cipher; attacks that use smaller differences (Mironov 2012) are not "
+            "excluded",
         ),
         Assumption(
             statement="nobody who sees the model knows the noise",
@@ -215,26 +224,28 @@ def _public(records: int) -> Assumption:
         statement=f"{counted(records, 'row')} of public_X and public_y are public: nobody will ask to remove one, and "
         "they do not depend on records that may be removed",
         status="assumed",
-        by="the caller of fit says so; a private record among them stays in every model, and nothing is promised of it",
+        by="the caller of fit states this; a private record among them stays in every model, and the guarantee does "
+        "not cover it",
     )
 
 
 def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_passes: bool) -> Assumption:
-    statement = "nobody concludes anything from when data were read again"
+    statement = "nobody infers anything from the times at which data were read again"
     if strict and not unscheduled:
-        by = "it follows from the sizes of requests alone, by a bound that holds for all data"
+        by = "these times follow from the sizes of requests alone, by a bound that holds for all data"
         return Assumption(statement=statement, status="checked", by=by)
     if by_passes and not unscheduled:
         by = (
-            "how many passes over the rows a request needed, and that it needed no reading before its time, depends on "
-            "the data"
+            "it depends on the data how many passes over the rows a request needed, and that it needed no reading "
+            "earlier than planned"
             if every_request_passes
-            else "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+            else "it depends on the data whether a request needed a pass over the rows, and that it needed no reading "
+            "earlier than planned"
         )
         return Assumption(statement=statement, status="assumed", by=by)
     by = (
-        "a reading was not scheduled: that it was needed depends on the data"
+        "a reading was not scheduled, and the need for it depends on the data"
         if unscheduled
-        else "the number of records between readings is public, but that it was enough depends on the data"
+        else "the number of records between readings is public, but whether it was small enough depends on the data"
     )
     return Assumption(statement=statement, status="assumed", by=by)

@@ -4,8 +4,8 @@ The results are exact on quadratics for step sizes up to ``2 / (L + m)``. For la
 
 This module computes the phases of a run. From these, `pooling` computes how much the end of the run reveals (Bok, Su,
 Altschuler, ICML 2024). The losses must be smooth, and strongly convex or convex. Every value holds with and without
-projection on a ball. The comparator of a guarantee is a run of the same algorithm with the same constants. A guarantee
-covers requests that were fixed in advance.
+projection onto a ball. The comparator of a guarantee is a run of the same algorithm with the same constants. A
+guarantee covers requests that were fixed in advance.
 """
 
 import math

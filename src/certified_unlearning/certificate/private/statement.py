@@ -12,19 +12,21 @@ from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.vocabulary import NoiseSource
 
 HIDDEN = {
-    "replace-one": "which record stood in any one place: the law of the model hardly changes when one record is "
-    "replaced by any other; how many there are is public",
-    "add-remove": "whether any one record was there: the law of the model hardly changes when one record is added or "
-    "left out, where sums are divided by the same public n, and the place of a record that is left out stays empty, as "
-    "a row of zeros",
+    "replace-one": "which record was in any one place: the distribution of the model hardly changes when one record is "
+    "replaced by any other; the number of records is public",
+    "add-remove": "whether any one record was present: the distribution of the model hardly changes when one record is "
+    "added or left out; in both cases, sums are divided by the same public n, and the place of a record that is left "
+    "out stays empty, as a row of zeros",
 }
 COMPARATOR = (
-    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
-    "under add-remove not that, but with their places left empty: towards that, doing nothing satisfies the epsilons "
-    "of `deletions`"
+    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others, or, "
+    "under add-remove, with the places of the deleted ones left empty; compared with this, the unchanged model "
+    "satisfies the epsilons of `deletions`"
 )
-READ_ONCE = "disjoint parts: each record is read in at most one of them, by its position"
-READ_BY_POSITION = "they were read by position, each in one part alone, so that every part may spend all of epsilon"
+READ_ONCE = "disjoint parts: each record is read in at most one part, which depends on its position"
+READ_BY_POSITION = (
+    "each record was read in only one part, which depends on its position, so every part may use the whole epsilon"
+)
 
 
 def words(
@@ -47,11 +49,14 @@ def words(
         "constants",
         "comparator": COMPARATOR,
         "not_promised": (
-            "nothing about a model retrained with another n, or by another algorithm",
-            f"nothing about several models learned from the same records together: {own.together}",
-            "nothing about deletions that were chosen after seeing the model, beyond what holds for every record at "
-            "once",
-            "nothing about what the population has in common: what can be learned without a record may be learned",
+            "the guarantee does not cover a comparison with a model that is retrained with another n, or by another "
+            "algorithm",
+            "the guarantee does not cover several models together that were learned from the same records: "
+            f"{own.together}",
+            "the guarantee does not cover deletions that were chosen after seeing the model, beyond what holds for "
+            "every record at once",
+            "the guarantee does not hide what the population has in common: anything that can be learned without a "
+            "record may be learned",
         ),
         "sampling": READ_ONCE if plan.disjoint else own.sampling.format(plan),
         "assumptions": (
@@ -60,10 +65,10 @@ def words(
             *_of_order(READ_BY_POSITION if plan.disjoint else own.order),
             *own.premises,
             Assumption(
-                statement="learning ended, and nobody concludes anything from that",
+                statement="learning ended without an error, and nobody infers anything from that",
                 status="assumed",
-                by="an error, such as that of records of one class only, or of a solver that did not get near enough, "
-                "tells of the records",
+                by="an error reveals something about the records, for example that they have only one class, or that "
+                "a solver did not come close enough to the minimiser",
             ),
             *_of_numbers(own),
             own.unknown
@@ -75,43 +80,44 @@ def words(
 
 def _of_records(own: Words, plan: PrivatePlan, embedded: bool) -> tuple[Assumption, ...]:
     """Return the assumptions about the records and about values that are computed from them."""
-    bounded = "a row that is too long was scaled down, a target clipped, each by itself"
+    bounded = "every row that was too long was scaled down, and every target was clipped, each by itself"
     if embedded:
-        bounded += "; rows after a random projection once more"
+        bounded += "; rows were scaled down once more after a random projection"
     if own.clipped:
         bounded += f"; and {own.clipped}"
     return (
-        Assumption(statement="every record keeps to its bounds", status="checked", by=bounded),
+        Assumption(statement="every record is within its bounds", status="checked", by=bounded),
         Assumption(
-            statement=f"{own.constants}, norm and number of records do not depend on the records",
+            statement=f"{own.constants}, the largest norm and the number of records do not depend on the records",
             status="assumed",
-            by="they were given, or follow from what was given and from the number of records: read off the records, "
-            "they would tell of them",
+            by="they were given, or follow from given values and the number of records; values that are computed from "
+            "the records would reveal something about them",
         ),
         *((PUBLIC_TARGET_RANGE,) if plan.problem.loss.name != "logistic" else ()),
     )
 
 
 def _of_order(by: str | None) -> tuple[Assumption, ...]:
-    statement = "the order of records does not depend on what they are"
+    statement = "the order of the records does not depend on their contents"
     return () if by is None else (Assumption(statement=statement, status="assumed", by=by),)
 
 
 def _of_numbers(own: Words) -> tuple[Assumption, ...]:
     """Return the assumptions about computation in float64."""
     uncounted = Assumption(
-        statement="every step goes on from a sum with exactly Gaussian noise",
+        statement="every step starts from a sum with exactly Gaussian noise",
         status="assumed",
-        by="it goes on from what was stored, which is within noise_resolution of that; what this adds to how far one "
-        "record moves the next release is not counted",
+        by="it starts from the stored sum, which is within noise_resolution of that; how much this increases the "
+        "effect of one record on the next release is not included",
     )
     return (
         own.rounding,
         *((uncounted,) if own.stored else ()),
         Assumption(
-            statement=f"nobody concludes anything from the last bits of the {own.noise}",
+            statement=f"nobody infers anything from the last bits of the {own.noise}",
             status="assumed",
-            by="it is within noise_resolution of exact Gaussian noise, made of the operating system's or a cipher's "
-            "bits; attacks on smaller differences (Mironov 2012) are not excluded, nor those on how long learning took",
+            by="it is within noise_resolution of exact Gaussian noise; its random bits come from the operating system "
+            "or from a cipher; attacks that use smaller differences (Mironov 2012) or the duration of learning are not "
+            "excluded",
         ),
     )

@@ -49,8 +49,8 @@ class StepsCertificate(StepsConstants):
     def not_promised(self) -> tuple[str, ...]:
         """What the certificate does not promise."""
         return (
-            "nothing about requests that were made because of what a model said",
-            "nothing towards the people whose records stay",
+            "the guarantee does not cover requests that were made because of what a model said",
+            "the guarantee does not protect the people whose records remain",
             *((NOTHING_OF_LOST_RELEASES,) if self.lost_releases else ()),
         )
 

@@ -60,7 +60,7 @@ class ExactModel(UnlearningEstimator):
             "Deleting one more record takes steps again with probability at most "
             f"{rounded_up(stated.recompute_probability)}.",
             *self._cost_in_words(stated),
-            "Not promised:",
+            "Limits of the guarantee:",
             *(f"- {each}" for each in stated.not_promised),
         ]
 

@@ -289,7 +289,7 @@ class PrivateModel(LinearModel):
             f"Epsilon by the number of deleted records: {'; '.join(unchanged)}.",
             *after,
             f"Compared with: {stated.comparator}.",
-            "Not promised:",
+            "Limits of the guarantee:",
             *(f"- {each}" for each in stated.not_promised),
         ]
 

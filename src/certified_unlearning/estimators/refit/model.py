@@ -296,7 +296,7 @@ class RefitModel(LinearModel):
             f"For somebody who kept all {counted(stated.releases, 'release')}, and for adaptive requests, epsilon "
             f"is {'so large that it says nothing' if of_all is None else rounded_up(of_all)}.",
             f"Compared with: {stated.comparator}.",
-            "Not promised:",
+            "Limits of the guarantee:",
             *(f"- {each}" for each in stated.not_promised),
         ]
 

@@ -44,17 +44,17 @@ _SECRET_MODEL = (
 )
 
 SECRET_STATE = (
-    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "data are read again"
+    "the guarantee does not cover the secret state (weights without noise, matrix and factor), which depends on "
+    "removed records until the data are read again"
 )
 SECRET_STATE_BY_PASSES = (
-    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "the model is learned anew: passes only correct the weights"
+    "the guarantee does not cover the secret state (weights without noise, matrix and factor), which depends on "
+    "removed records until the model is learned anew: passes only correct the weights"
 )
 SECRET_STATE_OF_MORE_CLASSES = (
-    "nothing about the secret state (weights without noise, their gradient, the factor of a matrix, and steps of "
-    "earlier requests), which depends on removed records until the model is learned anew: passes only correct the "
-    "weights"
+    "the guarantee does not cover the secret state (weights without noise, their gradient, the factor of a matrix, and "
+    "steps of earlier requests), which depends on removed records until the model is learned anew: passes only correct "
+    "the weights"
 )
 SECRET_STATES = (SECRET_STATE, SECRET_STATE_BY_PASSES, SECRET_STATE_OF_MORE_CLASSES)
 """Statements about a secret state that a reading replaces."""
@@ -70,22 +70,24 @@ REACTIONS = {
     "depend on published models": f"{_NO_RESTORES} {_EVEN_ONE}",
     "for epsilon, not for epsilon_all_releases: requests, added records and restores from backups are fixed in advance "
     "and do not depend on published models": f"{_NO_RESTORES} No new record was created because of that. {_EVEN_ONE}",
-    "requests are oblivious: chosen without looking at models, states, or the time of requests": _NO_REACTIONS_OR_TIME,
+    "requests are oblivious: they were chosen without looking at models, states, or the duration of requests": (
+        _NO_REACTIONS_OR_TIME
+    ),
 }
 """Assumptions that requests depend on nothing. `Certificate.with_reactions` states what holds otherwise.
 
 These assumptions come first among the conditions."""
 
 LEFT_OUT = {
-    "nobody concludes anything from when data were read again": (
+    "nobody infers anything from the times at which data were read again": (
         "How long a removal takes, and when the model has to be calculated anew, may depend on people's records. The "
         "result does not cover what somebody may learn from this."
     ),
-    "nobody concludes anything from the last bits of the published weights' noise": (
+    "nobody infers anything from the last bits of the published weights' noise": (
         "The calculation treats the noise as perfectly random. A computer makes it with a very small error. The "
         "result does not cover what an expert may learn from this error."
     ),
-    "numbers are real numbers": _ROUNDING,
+    "numbers are exact real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
 }
 """Assumptions that are shown to a reader as gaps, not as conditions."""
@@ -95,7 +97,7 @@ PLAIN_WORDS = {
     **LEFT_OUT,
     # Assumptions on which guarantees rest.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
-    "preprocessing, but for the list of classes, does not depend on records that may be removed": (
+    "preprocessing, except for the list of classes, does not depend on records that may be removed": (
         f"{_COLUMNS} Only the list of the model's possible answers was taken from the records. This list does not "
         "change, and may show that a removed record existed."
     ),
@@ -108,16 +110,16 @@ PLAIN_WORDS = {
         "records."
     ),
     "nobody who sees the model knows the noise": _NOISE,
-    "nobody knows the randomness": _NOISE,
-    "single operations are rounded to nearest, and exponentials are right to 4 units in the last place": (
+    "nobody knows the random numbers": _NOISE,
+    "single operations are rounded to nearest, and exponentials are correct to 4 units in the last place": (
         "The computer's processor rounds numbers as its manufacturer specifies."
     ),
     "the state is secret, and no older copy of it is kept": _SECRET,
     "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET_MODEL,
-    "boxes and checkpoints follow from the records by the constants named here": (
+    "boxes and checkpoints follow from the records and the constants named here": (
         "The model was made from the records as its certificate says."
     ),
-    "constants, starts, slices and the moment of stopping were not chosen by the records": (
+    "constants, starts, slices and the time of stopping were chosen without looking at the records": (
         "The settings of training were chosen without looking at the records."
     ),
     OBLIVIOUS_RESTORE.statement: (
@@ -133,18 +135,18 @@ PLAIN_WORDS = {
         "Versions that were made between the backup and the loss of the model's folder are not covered, and neither "
         "are their copies."
     ),
-    "nothing about requests that were made because of what a model said": _NO_REACTIONS,
-    "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
+    "the guarantee does not cover requests that were made because of what a model said": _NO_REACTIONS,
+    "the guarantee does not hold if requests were chosen after seeing a model, a state, or the duration of a request": (
         _NO_REACTIONS_OR_TIME
     ),
-    "nothing towards the people whose records stay": _OTHERS,
-    "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training": (
-        _OTHERS
-    ),
-    "nothing towards the records that stay: learning is not private": _OTHERS,
-    "nothing about what was published before a deletion: a kept copy is a model of the removed records": EARLIER,
-    "nothing about what was published before a deletion, nor about two states together: two snapshots around a request "
-    "give the removed record away": (
+    "the guarantee does not protect the people whose records remain": _OTHERS,
+    "the guarantee does not protect the remaining records: the comparator is an exact minimiser with noise, and is not "
+    "trained privately": _OTHERS,
+    "the guarantee does not protect the remaining records: learning is not private": _OTHERS,
+    "the guarantee does not cover what was published before a deletion: a kept copy is a model of the removed "
+    "records": EARLIER,
+    "the guarantee covers neither anything published before a deletion, nor two states together: two snapshots, from "
+    "before and after a request, reveal the removed record": (
         "Two copies of the model's folder, one from before and one from after the removal, show the removed records."
     ),
     **dict.fromkeys(
@@ -153,27 +155,26 @@ PLAIN_WORDS = {
         "information from the removed records until the model is next calculated anew. The operator's answer should "
         "say when.",
     ),
-    "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
-    "and so were its boxes; both must stay secret": (
+    "the guarantee does not cover parameters: until a shard is trained again, its parameters and boxes depend on the "
+    "records that were removed from it, so both must stay secret": (
         "The result is about the model's answers. The numbers inside the model may still depend on the removed "
         "records, and must stay secret."
     ),
-    "nothing about inputs without an answer, and no differential privacy of the answers: which inputs have none "
-    "depends on the records, those that were removed included, and leaks": (
+    "the guarantee does not cover inputs without an answer, and the answers are not differentially private: whether an "
+    "input has an answer depends on the records, including removed records, and reveals something about them": (
         "To some questions the model gives no answer. The list of these questions may show something about the removed "
         "records."
     ),
-    "nothing about probabilities, numbers of votes or of shards that abstain: labels only": (
+    "the guarantee does not cover probabilities, numbers of votes or numbers of shards that abstain, but only labels": (
         "The result covers only the answers, not how sure the model is of them."
     ),
-    "nothing about which shard is trained again, and when: that tells in which shards removed records lay, and so does "
-    "the time that a request takes; it depends on nothing that the records said": (
+    "the guarantee does not hide which shard is trained again, and when: this does not depend on the contents of "
+    "records, but it shows which shards contained removed records, and so does the duration of a request": (
         "The model has several parts. Somebody who sees which part is trained again, and when, learns in which part "
         "the removed records were, but nothing of their content."
     ),
-    "nothing where slices are drawn anew after a removal, or what was published before one was kept": (
-        "Answers that the model gave before the removal, and that somebody kept, are not covered."
-    ),
+    "the guarantee does not hold if slices are drawn anew after a removal, or if somebody kept what was published "
+    "before a removal": "Answers that the model gave before the removal, and that somebody kept, are not covered.",
 }
 """The sentences that a reader sees in place of a certificate's statements. Several statements may share a sentence."""
 

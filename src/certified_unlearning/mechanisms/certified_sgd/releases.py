@@ -38,10 +38,13 @@ changes.
 """
 
 NOT_PROMISED = (
-    "nothing about parameters, boxes, radii, probabilities, or which labels are certified: they must stay secret",
-    "nothing about what was published besides, and more for every label: epsilon and delta add up",
-    "nothing about inputs that were chosen by the records, nor about the time that an answer takes",
-    "nothing where training was refused: that bounds overflowed or a class was missing may depend on the records",
+    "the guarantee does not cover parameters, boxes, radii, probabilities, or which labels are certified: these must "
+    "stay secret",
+    "the guarantee does not cover anything else that was published: epsilon and delta add up, and every label adds to "
+    "them",
+    "the guarantee covers neither inputs that were chosen by means of the records, nor the duration of an answer",
+    "the guarantee does not hold if training was refused: whether bounds overflowed or a class was missing may depend "
+    "on the records",
 )
 
 
@@ -218,7 +221,7 @@ def share_release(
         statement="noise has the exact Gaussian distribution on the real numbers",
         status="assumed",
         by="it is drawn in float64 from the operating system's random numbers, and the sum is rounded to a hundredth "
-        "of the noise's deviation",
+        "of the noise's standard deviation",
     )
     share = min(1.0, max(0.0, round(noisy, digits)))
     assumptions = (*assumptions_of(relation), drawn)
@@ -234,21 +237,22 @@ def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
             by="other boxes are refused",
         ),
         Assumption(
-            statement="the law of every label is (epsilon, delta)-private for neighbouring radii",
+            statement="the distribution of every label is (epsilon, delta)-private for neighbouring radii",
             status="checked",
-            by="computed in exact fractions from the very probabilities that are drawn from",
+            by="this is computed in exact fractions from the same probabilities with which labels are drawn",
         ),
         Assumption(
-            statement=f"data sets are neighbours ({relation}) by one record in one batch; places, start, constants and "
-            "classes are public, and not chosen by the records",
+            statement=f"neighbouring data sets ({relation}) differ in one record of one batch; places, start, "
+            "constants and classes are public, and were chosen without looking at the records",
             status="assumed",
-            by="the software draws places by number; batches that are cut anew have other neighbours",
+            by="the draw of places uses only the number of records; if batches are formed anew, other data sets are "
+            "neighbours",
         ),
         Assumption(
-            statement="certified radii of neighbours differ by at most one",
+            statement="certified radii of neighbouring data sets differ by at most one",
             status="assumed",
-            by="proved for bounds in real numbers; bounds that are rounded outward could break it where a label is "
-            "certified or not by some units in the last place",
+            by="this is proved for bounds in real numbers; bounds that are rounded outward could violate it for a "
+            "label whose certification depends on some units in the last place",
         ),
     )
 

@@ -15,7 +15,7 @@ Given the past releases, the requests are given, too. Then the weights are fixed
 around them. They are at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
 possible weights they are. `accounting.residual.release` requires only this: given the past releases, the mean of
 each release is shifted by at most ``budget / m``. The number of passes of a request is not part of a
-release. Certificates state the assumption that nobody concludes anything from it.
+release. Certificates state the assumption that nobody infers anything from it.
 
 *The secret state* depends on removed records until the model is learned anew. Passes do not end this dependence: the
 old weights may already be within the budget, and the guide was made with the removed records. A reading starts from
