@@ -86,9 +86,9 @@ def test_what_was_asked_is_stated(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "parts", "changes", "named"),
     [
-        ("recursive-regularisation", "stages", {"relation": "add-remove"}, "of one problem"),
-        ("phased-descent", "phases", {"relation": "add-remove"}, "of one problem"),
-        ("recursive-regularisation", "stages", {"radius": 1e-3}, "no smaller than those before"),
+        ("recursive-regularisation", "stages", {"relation": "add-remove"}, "must have the same problem"),
+        ("phased-descent", "phases", {"relation": "add-remove"}, "must have the same problem"),
+        ("recursive-regularisation", "stages", {"radius": 1e-3}, "no stage may have a smaller ball"),
     ],
 )
 def test_parts_of_other_problems_are_no_plan(name: str, parts: str, changes: dict[str, Any], named: str) -> None:
@@ -118,11 +118,11 @@ def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
     """Whoever reads the first, and whoever recomputes the last, would not speak of the same statement."""
     path = tmp_path / "certificate.json"
     path.write_text(SAID["spider-boost"].model_dump_json().replace('"epsilon":', '"epsilon":0.1,"epsilon":', 1))
-    with pytest.raises(DataError, match="the key 'epsilon' stands twice"):
+    with pytest.raises(DataError, match="the key 'epsilon' occurs twice"):
         certificate.read_any(path)
     result = CliRunner().invoke(app, ["verify", str(path)])
     assert result.exit_code == 1
-    assert "stands twice" in result.output
+    assert "occurs twice" in result.output
 
 
 def edits() -> Iterator[tuple[str, str, int | None]]:

@@ -134,7 +134,7 @@ def test_a_planner_that_forgets_a_factor_is_refused_before_it_learns(
         return replace(plan, sigma=plan.sigma / 2)
 
     monkeypatch.setattr(PrivateLogisticRegression, "_run", halved)
-    with pytest.raises(AssumptionError, match="nothing was learned"):
+    with pytest.raises(AssumptionError, match="no model was learned"):
         PrivateLogisticRegression(random_state=0, **selection).fit(table[0], table[1] > 0)
 
 

@@ -91,7 +91,10 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
             r"identifier 'p3;' is not in the training data, but 'p3' is or was: write one ident",
         ),
         ("person\nx900 p3\n", r"identifier 'x900 p3' is not in the training data, but 'p3' is or was"),
-        ("person\n'p3'\n", r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in what stands"),
+        (
+            "person\n'p3'\n",
+            r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in the characters around them",
+        ),
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
         ("Person\np3\np4\n", r"line 1: 'Person' .* looks like a header; if it is one, write 'person', as"),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),

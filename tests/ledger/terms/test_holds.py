@@ -189,7 +189,7 @@ def test_of_many_late_requests_status_lists_the_first(model: Path, unlearn: Unle
     requests.request(model, [f"p{person}" for person in range(25)], terms=Terms(due=days_ago(1)))
     printed = unlearn("status", model, "--no-quality").stdout
     assert printed.count("late: request") == 20
-    assert "5 more are late or on hold: `status --json` lists all\n" in printed
+    assert "5 more are late or on hold: `status --json` lists all of them\n" in printed
 
 
 def test_only_what_waits_is_answered_by_apply(model: Path, unlearn: Unlearn) -> None:

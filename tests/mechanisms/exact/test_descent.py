@@ -64,7 +64,7 @@ def test_a_long_stream_keeps_every_invariant(name: str) -> None:
     ("request_", "error", "message"),
     [
         (lambda own, state: own.delete(state, 15, Draws(1)), ParameterError, "record 15 cannot be deleted"),
-        (lambda own, state: own.insert(state, 5, Draws(1)), ParameterError, "ascend from at least 12"),
+        (lambda own, state: own.insert(state, 5, Draws(1)), ParameterError, "ascend and be at least 12"),
         (lambda own, state: own.insert(state, ROWS, Draws(1)), ParameterError, "one of the 20 rows, got 20"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_stored_state_goes_on_as_the_one_in_memory(name: str, tmp_path: Path) 
     again = type(state).from_tensors(load_file(tmp_path / "state.safetensors"), own.settings)
     own.check(again)
     assert all(torch.equal(tensor, again.tensors()[key]) for key, tensor in state.tensors().items())
-    with pytest.raises(ParameterError, match="ascend from at least 15"):
+    with pytest.raises(ParameterError, match="ascend and be at least 15"):
         own.insert(again, 13, Draws(7))
     own.delete(again, 3, Draws(7))
     own.check(again)

@@ -82,7 +82,7 @@ def test_a_stored_state_goes_on_as_the_one_in_memory() -> None:
             own.check(each)
         assert torch.equal(state.members, again.members)
         torch.testing.assert_close(state.values, again.values)
-        with pytest.raises(ParameterError, match="ascend from at least 34"):
+        with pytest.raises(ParameterError, match="ascend and be at least 34"):
             own.insert(again, 33, Draws(4))
 
 
