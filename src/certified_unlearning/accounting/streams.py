@@ -31,7 +31,7 @@ class Stream:
     """
 
     def __init__(self, problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> None:
-        """Set the constants and the requests that were already answered. The errors are those of `stream.curve`.
+        """Set the constants and the requests that were already answered. Raises the same errors as `stream.curve`.
 
         Args:
             problem: The constants of a batch, with the rounding of the arithmetic.

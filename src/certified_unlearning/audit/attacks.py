@@ -71,7 +71,7 @@ def likelihood_ratio_attack(
         attacked: Share of the models that is attacked; the Gaussians are fitted to the other models.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
             removes all records.
-        random_state: Seed that draws the attacked records and what each model learns. If the estimator's
+        random_state: Seed for drawing the attacked records and those that each model learns. If the estimator's
             ``random_state`` is None, the seed also draws a seed for each model. ``learn`` and ``unlearn`` use their own
             randomness. None: the seed comes from the operating system.
 

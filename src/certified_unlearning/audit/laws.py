@@ -38,7 +38,7 @@ class EventCounts:
     Attributes:
         likely: Number of models with the event, among those of the distribution under which the event was chosen to be
             likely.
-        likely_of: Number of all models of that distribution.
+        likely_of: Number of all models of the distribution.
         rare: Number of models with the event, among those of the other distribution.
         rare_of: Number of all models of the other distribution.
     """

@@ -228,7 +228,7 @@ class ExactCertificate(ExactOfVersions):
         scores = scores_per_record(self.classes)
         return {
             **self.limits_of_counts(),
-            "batch_size": (self.batch_size < self.n, f"below n = {self.n}: a batch leaves one out"),
+            "batch_size": (self.batch_size < self.n, f"below n = {self.n}, so that a batch leaves out a record"),
             "n_learned": (
                 self.n_learned > self.batch_size and self.n_learned >= self.classes,
                 f"above batch_size = {self.batch_size}, and a record of each of the {self.classes} classes",

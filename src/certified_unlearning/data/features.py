@@ -79,7 +79,7 @@ def import_extra(module: str, extra: str, need: str) -> Any:
     Args:
         module: The module's name.
         extra: The extra of this package that installs the module.
-        need: The need, for the message, such as "features 'hog' need scikit-image".
+        need: Words for the message that say what needs the package, such as "features 'hog' need scikit-image".
 
     Raises:
         ParameterError: The module cannot be imported.

@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Objective(Protocol):
-    """Interface of a loss, as the descent loop uses it."""
+    """Interface of a loss that the descent loop can use."""
 
     n: int
     d: int

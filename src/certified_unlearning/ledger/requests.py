@@ -62,7 +62,7 @@ class Recorded:
         pending: The number of requests that now wait for `apply`.
         head: The head of the log, with which anybody can later prove that the request was recorded.
         requested: The number of rows of each of these people, by their identifiers.
-        skipped: The people who were skipped, each with the answer that the log has.
+        skipped: The people who were skipped, each with the answer that is in the log.
         repeated: Identifiers that were named more than once; each counts as one.
     """
 

@@ -178,7 +178,7 @@ class Run(_Model):
     def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
         """Return the guarantee after all requests.
 
-        The errors are those of `accounting.guarantees.guarantee_of`.
+        Raises the same errors as `accounting.guarantees.guarantee_of`.
 
         Args:
             stream: The requests with their stored effect; None if no effect is stored.

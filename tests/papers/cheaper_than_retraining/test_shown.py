@@ -103,6 +103,6 @@ def test_newcomers_read_from_how_many_records_on_a_removal_pays(cost):
     assert plainly(pays).replace("\N{NO-BREAK SPACE}", " ").endswith("Fitting again with scikit-learn takes 1 s.")
     late = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == smallest), 2.0))
     following = run.loc[run["n"] > smallest, "n"].min()
-    assert plainly(late).endswith(f"; a removal is faster from {following:,} records on.")
+    assert plainly(late).endswith(f"; a removal is faster from {following:,} records upwards.")
     never = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == largest), 2.0))
     assert "a removal is faster" not in plainly(never)

@@ -64,7 +64,7 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 
 
 def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
-    """Return `log_tail` if a fixed number of members is drawn from each class of canaries.
+    """Return the value of `log_tail` for canaries of which a fixed number of members is drawn from each class.
 
     The result is the largest probability over all ways to name this many canaries, because a guesser may know which way
     is likeliest to succeed.

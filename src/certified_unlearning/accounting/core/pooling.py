@@ -74,7 +74,7 @@ class NoisyPhase:
             )
 
     def lasting(self, steps: float) -> "NoisyPhase":
-        """Return the phase with another number of steps. The errors are those of the class."""
+        """Return the phase with another number of steps. Raises the same errors as the class."""
         return NoisyPhase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
 
     @property

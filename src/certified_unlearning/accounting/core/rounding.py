@@ -100,7 +100,7 @@ def required_sigma(sigma: float) -> float:
     """Return a noise scale as a Python number.
 
     Raises:
-        ParameterError: The scale is not above 0, or so large that weights could overflow.
+        ParameterError: The scale is 0 or negative, or it is so large that weights could overflow.
     """
     require_positive(sigma=sigma)
     if sigma > LARGEST_SIGMA:

@@ -91,7 +91,7 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> GaussianCurve:
-    """Return the `joint_curve` of a schedule from its requests. The errors are those of `joint_curve`."""
+    """Return the `joint_curve` of a schedule from its requests. Raises the same errors as `joint_curve`."""
     # The step before which each model was published; learning begins with step 0.
     learning_steps = int(schedule.learning_steps)
     ends = np.array((0, learning_steps, *schedule.steps), dtype=np.int64).cumsum()
@@ -294,7 +294,7 @@ class Steps:
     """
 
     def __init__(self, problem: Problem, sigma: float) -> None:
-        """Set the constants and the noise scale. The errors are those of `curve`."""
+        """Set the constants and the noise scale. Raises the same errors as `curve`."""
         self.problem = problem
         self.agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
         self.of_a_record = one.sensitivity - self.agreeing.sensitivity

@@ -144,7 +144,7 @@ class ResidualConstants(LedgerCertificate):
         return may and not self.strict and self.records_between_reads > 0
 
     def passes_fit(self, requests: int) -> bool:
-        """Return whether the stated number of passes is possible for this number of requests that did not learn anew.
+        """Return whether the stated number of passes is possible, given the number of requests without learning anew.
 
         With Newton steps, a request may need no pass. Without Newton steps, every such request has one pass.
         """

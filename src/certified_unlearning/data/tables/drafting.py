@@ -1,4 +1,4 @@
-"""A draft of a table's declaration, made from its file's content, and everything that its author must check.
+"""A draft of a table's declaration, made from the content of the file, with everything that the user must check.
 
 A range or a constant that is taken from the records is not public: no guarantee covers it. So the draft marks such
 values, with one mark for all ranges and one for all constants. A list of classes or categories is marked if few people

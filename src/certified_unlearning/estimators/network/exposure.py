@@ -74,8 +74,8 @@ class ExposedRecords:
             f"Of {counted(len(self.positions), 'record')}, {exposed} {'has' if exposed == 1 else 'have'} a prediction "
             "that no budget certifies: such a prediction may reveal whether its record was learned from.",
             *(
-                f"Certified for {counted(int(radius), 'change')} of each batch"
-                f"{' or more' if radius == self.largest else ''}: {int((self.radii == radius).sum())}."
+                f"Certified for {counted(int(radius), 'change')}{' or more' if radius == self.largest else ''} "
+                f"of each batch: {int((self.radii == radius).sum())}."
                 for radius in np.unique(self.radii[self.radii > 0])
             ),
             "Secret: these numbers depend on the records, and reveal how some of the records are predicted.",

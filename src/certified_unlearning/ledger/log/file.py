@@ -1,4 +1,4 @@
-"""The file of a log in a second place. It has one line of JSON for each transaction of the ledger, with its events.
+"""The file that holds a second copy of a log: one line of JSON for each transaction of the ledger, with its events.
 
 A line counts only if it is complete. An incomplete line at the end, as after a power failure, was never confirmed,
 because the ledger commits after the line is on the disk. Every event contains its own hash and the hash of the event

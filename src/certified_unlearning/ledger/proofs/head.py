@@ -73,12 +73,12 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
 
 
 def head_of(directory: ModelDirectory, ledger: Ledger) -> str:
-    """Return the head of a model directory's log as commands print it; errors are those of `leaves_of`."""
+    """Return the head of a model directory's log as commands print it. Raises the same errors as `leaves_of`."""
     return str(Head.over(hashes_of(directory, ledger)))
 
 
 def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
-    """Return the hashes of all leaves of a model directory's log; errors are those of `leaves_of`."""
+    """Return the hashes of all leaves of a model directory's log. Raises the same errors as `leaves_of`."""
     return [leaf.hash() for leaf in leaves_of(directory, ledger)]
 
 

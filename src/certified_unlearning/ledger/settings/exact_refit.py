@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_POWERS = 9
-"""The number of powers of ten by which the usual ``C`` may be divided when numbers are predicted."""
+"""The largest ``k`` for which the usual ``C`` may be divided by ``10^k`` when numbers are predicted."""
 
 
 class RefitSettings(TargetSettings):

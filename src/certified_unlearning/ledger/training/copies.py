@@ -83,7 +83,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def stored_at(self, places: NDArray[np.int64], count: int) -> Rows:
-        """Return some of the stored rows, by their places in the copy; errors are those of `stored`."""
+        """Return some of the stored rows, by their places in the copy. Raises the same errors as `stored`."""
 
     @abstractmethod
     def labels(self, count: int) -> NDArray[Any]:

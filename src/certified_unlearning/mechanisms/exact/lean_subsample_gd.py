@@ -99,7 +99,7 @@ class LeanSubsampleDescent:
         return LeanTrajectory(self.settings, alive, batches, self._model(batches))
 
     def delete(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
-        """Delete a record: every trial that used it learns anew. Errors are those of `ExactDescent.edit`."""
+        """Delete a record: every trial that used it learns anew. Raises the same errors as `ExactDescent.edit`."""
         self._edit_ids(state, [record], [], draws)
         used = (first_uses(state.batches, record) < self.settings.steps).nonzero()[:, 0]
         fresh = self._fresh_batches(state.alive, len(used), draws, iterations=self.settings.steps)
@@ -108,7 +108,8 @@ class LeanSubsampleDescent:
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
         """Insert a record.
 
-        The batches before the first batch that the record joins do not change. Errors are those of `ExactDescent.edit`.
+        The batches before the first batch that the record joins do not change. Raises the same errors as
+        `ExactDescent.edit`.
         """
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)

@@ -174,7 +174,7 @@ class NoisyMean:
     def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
         """Delete a record in every trial.
 
-        ``recomputations`` of the result counts reflected values.
+        In the result, ``recomputations`` is the number of reflected values.
 
         Raises:
             ParameterError: The record is absent, or it is the only record.

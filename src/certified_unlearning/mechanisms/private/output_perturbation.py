@@ -39,7 +39,7 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
     """Return the minimiser to within the plan's `inexactness`, shape ``(1, features)``.
 
     The minimiser is secret. The solver is accelerated projected descent (Nesterov), which restarts if it overshoots.
-    Errors are those of `learn`.
+    Raises the same errors as `learn`.
     """
     require_fitting(plan.problem, records)
     strength, smoothness = plan.strong_convexity, plan.problem.smoothness + plan.strong_convexity

@@ -48,7 +48,7 @@ def iterates(
 ) -> Iterator[Tensor]:
     """Yield the iterates ``w_0 = 0`` to ``w_T``, each of shape ``(trials, features)``.
 
-    Publishing all iterates is as private as publishing one. Errors are those of `learn`.
+    Publishing all iterates is as private as publishing one. Raises the same errors as `learn`.
 
     Args:
         plan: The plan, as for `learn`.

@@ -42,7 +42,7 @@ is the reason why a row is empty.
 
 
 def make_cost(inputs: Inputs) -> pd.DataFrame:
-    """Time the requests of every system; errors are those of `measured.cost_table`."""
+    """Time the requests of every system. Raises the same errors as `measured.cost_table`."""
     from certified_unlearning.papers.cheaper_than_retraining.measured import cost_table
 
     return cost_table(inputs.sweep)

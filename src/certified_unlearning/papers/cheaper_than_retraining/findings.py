@@ -22,7 +22,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def newcomers(evidence: Evidence) -> list[str]:
-    """Return a sentence on the costs for readers who know no paper, as `plainly` writes it.
+    """Return a sentence on the costs, as `plainly` writes it, for readers who know none of the papers.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -54,7 +54,7 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
     slower = [n for n in least.index if least[n] >= again[n]]
     larger = [n for n in least.index if n > max(slower, default=0)]
-    return f"; a removal is faster from {min(larger):,} records on" if slower and larger else ""
+    return f"; a removal is faster from {min(larger):,} records upwards" if slower and larger else ""
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:

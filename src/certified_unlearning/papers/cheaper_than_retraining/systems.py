@@ -41,7 +41,7 @@ class Promise:
 
     Attributes:
         guarantee: ``exact``, ``upper bound`` or ``none``.
-        comparator: The model with which the guarantee compares.
+        comparator: The model with which the guarantee compares the unlearned model.
         observers: The observers for whom the guarantee holds.
         adaptive: Whether requests may depend on published models.
         epsilon: Epsilon of the latest published model; None if nothing is guaranteed.

@@ -51,7 +51,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
     """Return steps against removed records under every rule for ``L``, for the sweep of ``fig3b``.
 
     The rows are Langevin unlearning with every accountant, for requests of every size, and Descent-to-Delete without
-    secret state (Theorem N.2 as printed, and tightened). The errors are those of `plans_by_smoothness`.
+    secret state (Theorem N.2 as printed, and tightened). Raises the same errors as `plans_by_smoothness`.
     """
     sweep = Figure3b.model_validate(inputs.plans[fig3b.FIG3B.name].sweep)
     plans = plans_by_smoothness(fig3b.plan, replace(inputs, sweep=sweep))

@@ -78,7 +78,7 @@ def table2(inputs: Inputs) -> pd.DataFrame:
 def table3(inputs: Inputs) -> pd.DataFrame:
     """Return the smallest sigma of Langevin unlearning for the sweep's ``K``.
 
-    There is one row for each rule for ``L``, accountant and epsilon. The errors are those of `table2`.
+    There is one row for each rule for ``L``, accountant and epsilon. Raises the same errors as `table2`.
     """
     return _noise(inputs, "langevin")
 

@@ -31,7 +31,7 @@ The divergences are exact, sampled (with a confidence interval from ``low`` to `
 
 
 def make_measured(inputs: Inputs) -> pd.DataFrame:
-    """Run noisy descent on two neighbouring data sets; errors are those of `measured.measured_table`."""
+    """Run noisy descent on two neighbouring data sets. Raises the same errors as `measured.measured_table`."""
     from certified_unlearning.papers.privacy_dynamics.measured import measured_table
 
     return measured_table(inputs.sweep)

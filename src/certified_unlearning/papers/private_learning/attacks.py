@@ -257,7 +257,7 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
     Args:
         found: The outputs of each side.
-        other: The row that replaces the first record's row, which is 1; 0 if the place stays empty.
+        other: The row that replaces the first record's row of 1. It is 0 if the place stays empty.
         mean: The mean if the record's row is 1.
         spread: The standard deviation.
     """

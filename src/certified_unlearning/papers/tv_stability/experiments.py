@@ -87,21 +87,21 @@ the distribution of records. ``rate`` is the theorem's rate for the excess risk,
 
 
 def make_deletions(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system on its grid. It raises the same errors as `deletions.deletions_table`."""
+    """Measure every system on its grid. Raises the same errors as `deletions.deletions_table`."""
     from certified_unlearning.papers.tv_stability.deletions import deletions_table
 
     return deletions_table(inputs.sweep)
 
 
 def make_edits(inputs: Inputs) -> pd.DataFrame:
-    """Run the stream of edits for every sigma. It raises the same errors as `edits.edits_table`."""
+    """Run the stream of edits for every sigma. Raises the same errors as `edits.edits_table`."""
     from certified_unlearning.papers.tv_stability.edits import edits_table
 
     return edits_table(inputs.sweep)
 
 
 def make_rates(inputs: Inputs) -> pd.DataFrame:
-    """Run every learner at the parameters of its theorem. It raises the same errors as `rates.table.rates_table`."""
+    """Run every learner at the parameters of its theorem. Raises the same errors as `rates.table.rates_table`."""
     from certified_unlearning.papers.tv_stability.rates.table import rates_table
 
     return rates_table(inputs.sweep)

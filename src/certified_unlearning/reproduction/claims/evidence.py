@@ -154,7 +154,7 @@ def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
 
 
 def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
-    """Return the first evidence whose preset uses this data set.
+    """Return the evidence of the first preset that uses this data set.
 
     Raises:
         MissingEvidence: No preset of the evidence uses the data set.

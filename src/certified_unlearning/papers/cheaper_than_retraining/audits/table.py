@@ -33,7 +33,7 @@ _NOTHING = dict.fromkeys(
 
 
 def audit_table(sweep: Audits) -> pd.DataFrame:
-    """Return one row for each audit: first those in one run, then those of two distributions.
+    """Return one row for each audit: first the audits in one run, then the audits that compare two distributions.
 
     Returns:
         Rows that follow `experiment.AUDIT_ROWS`; for an audit that was not run, ``skipped`` is the reason.

@@ -50,7 +50,7 @@ STREAM_RECORDS = 3
 
 
 def construction_cases(settings: Deletion) -> list[Case]:
-    """Return every attack on the construction for which it was made, and on the constant model."""
+    """Return two cases for each attack: the attack on its construction, and the attack on the constant model."""
     return [
         case
         for own, constant in (_sum(), _median(settings), *_counting(settings), _stream(settings), _key(settings))

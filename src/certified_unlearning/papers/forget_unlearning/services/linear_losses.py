@@ -106,7 +106,7 @@ class LangevinService:
     unlearning_steps: int
 
     def learn(self, databases: Array, key: Key) -> Array:
-        """Learn from a Gaussian start around 0 of variance ``2 sigma^2 / m``."""
+        """Learn from a Gaussian start with mean 0 and variance ``2 sigma^2 / m``."""
         like = _packed(np.zeros(len(databases)))
         weights = starting_weights(
             _keys((*key, "start"), databases),

@@ -36,7 +36,7 @@ class _Attacked:
         descent: The training of all networks.
         start: The initial parameters of all networks.
         batch: The records; the targets are the first of them.
-        with_all: The parameters of the network with all targets, one run.
+        with_all: The parameters of the network that learned from all targets, in one run.
         without: The parameters of the networks that each lack one target, one run for each target.
         box: The box around the first network, for one removal and one addition.
         queries: The adversary's queries: records that no network learned.
