@@ -76,5 +76,5 @@ PUBLIC_TARGET_RANGE = Assumption(
 PROJECTION = Assumption(
     statement="a projection onto a ball does not loosen the bounds",
     status="checked",
-    by="no projection is needed: the radius does not occur in the bounds for strongly convex losses",
+    by="a projection does not increase distances, and the bounds for strongly convex losses do not contain the radius",
 )

@@ -103,8 +103,8 @@ _SHORT_RECORDS_IN_A_BALL = Assumption(
 _BALL = Assumption(
     statement=PROJECTION.statement,
     status="checked",
-    by="the projection bounds the gradients of the squared loss, and is part of every step of both runs; the ball "
-    "contains the minimiser for every data set of such records",
+    by="the projection bounds the gradients of the squared loss, is part of every step of both runs, and does not "
+    "increase distances; the ball contains the minimiser for every data set of such records",
 )
 
 

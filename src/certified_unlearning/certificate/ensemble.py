@@ -254,7 +254,8 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         Assumption(
             statement="constants, starts, slices and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="the draw of starts and slices uses only the number of records; no software can check what was tried "
+            by="starts and slices are drawn by the number of records at the start, and not by their contents; "
+            "no software can check what was tried "
             "before",
         ),
         preprocessing(dataset, features),

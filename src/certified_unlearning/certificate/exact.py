@@ -48,7 +48,7 @@ OBLIVIOUS = Assumption(
     "worse",
 )
 SECRET_STATE = "the state is secret, and no older copy of it is kept"
-CONSTANTS_FIXED = "no constant of the algorithm depends on the contents of the records"
+CONSTANTS_FIXED = "no constant of the algorithm depends on the contents of the records or changes with a removal"
 REAL_NUMBERS = Assumption(
     statement="numbers are exact real numbers",
     status="assumed",

@@ -19,7 +19,7 @@ FORMER = (
     ("projection on a ball", "a projection onto a ball does not loosen the bounds"),
     (
         "not needed: the radius enters none of the strongly convex bounds, and a projection loosens none",
-        "no projection is needed: the radius does not occur in the bounds for strongly convex losses",
+        "a projection does not increase distances, and the bounds for strongly convex losses do not contain the radius",
     ),
     (
         "when the model directory was lost, and which backup was restored, depended neither on a model nor on how "
@@ -138,8 +138,8 @@ FORMER = (
     (
         "it bounds the gradients of the squared loss, is part of every step of both runs, and loosens no bound; the "
         "ball holds the minimiser of every data set of such records",
-        "the projection bounds the gradients of the squared loss, and is part of every step of both runs; the ball "
-        "contains the minimiser for every data set of such records",
+        "the projection bounds the gradients of the squared loss, is part of every step of both runs, and does not "
+        "increase distances; the ball contains the minimiser for every data set of such records",
     ),
     (
         "step size and regularisation are constants, not recomputed after a removal; the normaliser is the number of "
@@ -199,7 +199,8 @@ FORMER = (
     ),
     (
         "dealt by a key of their own; a removed record becomes a row of zeros where it was",
-        "a separate random key determined the batches; a removed record becomes a row of zeros in its place",
+        "a separate key, which does not depend on the records, determined the batches; a removed record "
+        "becomes a row of zeros in its place",
     ),
     (
         "the theorem, stated for adding or removing a record, holds for this adjacency too",
@@ -412,7 +413,7 @@ FORMER = (
     ),
     (
         "no constant of the algorithm follows the records",
-        "no constant of the algorithm depends on the contents of the records",
+        "no constant of the algorithm depends on the contents of the records or changes with a removal",
     ),
     ("numbers are real numbers", "numbers are exact real numbers"),
     (
@@ -567,7 +568,8 @@ FORMER = (
     ),
     (
         "starts and slices are drawn by number here; what was tried before, no software can see",
-        "the draw of starts and slices uses only the number of records; no software can check what was tried before",
+        "starts and slices are drawn by the number of records at the start, and not by their contents; no "
+        "software can check what was tried before",
     ),
     (
         "they were learned with the removed records; what backups keep no software can see",
@@ -657,7 +659,8 @@ FORMER = (
     ),
     (
         "start and batches are drawn by number here; what was tried before, no software can see",
-        "the draw of start and batches uses only the number of records; no software can check what was tried before",
+        "start and batches are drawn by the number of records at the start, and not by their contents; no "
+        "software can check what was tried before",
     ),
     (
         "single operations are rounded to nearest, exponentials are right to 4 units in the last place, and no record "
@@ -721,7 +724,8 @@ FORMER = (
     ),
     (
         "the software draws places by number; batches that are cut anew have other neighbours",
-        "the draw of places uses only the number of records; if batches are formed anew, other data sets are "
+        "places are drawn by the number of records at the start, and not by their contents; if batches are "
+        "formed anew, other data sets are "
         "neighbours",
     ),
     (
@@ -741,11 +745,12 @@ FORMER = (
     ("whoever holds both trains again and compares", "somebody with both can train again and compare"),
     (
         "the software draws places by number; whoever cuts batches anew has other neighbours",
-        "the draw of places uses only the number of records; if batches are formed anew, other data sets are "
+        "places are drawn by the number of records at the start, and not by their contents; if batches are "
+        "formed anew, other data sets are "
         "neighbours",
     ),
     # Private learning.
-    ("radius, strength, steps", "the radius, the strength of the regulariser, the number of steps"),
+    ("radius, strength, steps", "the radius, the strength of the regulariser, the number and size of steps"),
     ("no step takes two paths farther apart", "no step moves two paths farther apart"),
     (
         "the loss is convex, and no step is longer than 2 / H: other plans are refused, for noise on the end of a "
@@ -798,7 +803,7 @@ FORMER = (
     ("their losses of privacy add up", "their privacy losses add up"),
     (
         "every gradient of a record was clipped, on which alone epsilon rests",
-        "every gradient of a record was clipped, and epsilon depends only on this clipping",
+        "every gradient of a record was clipped; of all bounds on records, epsilon needs only this one",
     ),
     (
         "what float64 rounds in sums of gradients tells nothing",
@@ -859,9 +864,9 @@ FORMER = (
         "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
         "under add-remove not that, but with their places left empty: towards that, doing nothing satisfies the "
         "epsilons of `deletions`",
-        "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others, "
-        "or, under add-remove, with the places of the deleted ones left empty; compared with this, the unchanged "
-        "model satisfies the epsilons of `deletions`",
+        "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
+        "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; "
+        "compared with the comparator, the unchanged model satisfies the epsilons of `deletions`",
     ),
     (
         "disjoint parts: each record is read in at most one of them, by its position",

@@ -387,7 +387,8 @@ def _assumptions(dataset: str, features: str, differences: Differences, public: 
         Assumption(
             statement="constants, start, batches and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="the draw of start and batches uses only the number of records; no software can check what was tried "
+            by="start and batches are drawn by the number of records at the start, and not by their contents; "
+            "no software can check what was tried "
             "before",
         ),
         preprocessing(dataset, features),

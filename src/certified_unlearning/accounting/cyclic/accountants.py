@@ -14,7 +14,8 @@ CYCLIC = Accountant(
         Assumption(
             statement="records were dealt into batches without looking at their contents, and keep their places",
             status="checked",
-            by="a separate random key determined the batches; a removed record becomes a row of zeros in its place",
+            by="a separate key, which does not depend on the records, determined the batches; a removed record "
+            "becomes a row of zeros in its place",
         ),
         PROJECTION,
     ),

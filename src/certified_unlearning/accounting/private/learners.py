@@ -73,7 +73,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     run_constants = PrivateRun
     words = Words(
-        constants="the radius, the strength of the regulariser, the number of steps",
+        constants="the radius, the strength of the regulariser, the number and size of steps",
         noise="weights' noise",
         unknown=Assumption(
             statement=UNKNOWN_NOISE,

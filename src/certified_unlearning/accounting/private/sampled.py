@@ -227,7 +227,7 @@ class SampledDescent(SampledPlan):
         seen=f"or the weights after every step, {SECRET_BATCHES}",
         sampling=POISSON_BATCHES,
         together=LOSSES_ADD_UP,
-        clipped="every gradient of a record was clipped, and epsilon depends only on this clipping",
+        clipped="every gradient of a record was clipped; of all bounds on records, epsilon needs only this one",
         premises=POISSON_PREMISES,
         rounding=Assumption(
             statement="rounding errors of sums of gradients in float64 reveal nothing",

@@ -19,9 +19,9 @@ HIDDEN = {
     "out stays empty, as a row of zeros",
 }
 COMPARATOR = (
-    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others, or, "
-    "under add-remove, with the places of the deleted ones left empty; compared with this, the unchanged model "
-    "satisfies the epsilons of `deletions`"
+    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
+    "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; compared with "
+    "the comparator, the unchanged model satisfies the epsilons of `deletions`"
 )
 READ_ONCE = "disjoint parts: each record is read in at most one part, which depends on its position"
 READ_BY_POSITION = (

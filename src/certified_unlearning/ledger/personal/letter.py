@@ -332,7 +332,7 @@ class Letter:
                 "Often nobody can know whether the first condition is met, because nobody has to give a "
                 f"reason.{weaker}",
             )
-        open_points = f' The points that it leaves open are under "{_NOT_COVERED}".' if self._gaps else ""
+        open_points = f' The result leaves some points open. They are under "{_NOT_COVERED}".' if self._gaps else ""
         return (
             f"This is about {self._current}, current on {_date(_now())}. For later versions, ask for a new page.",
             "The result at the end of this section holds only if the software ran as described, and if the following "

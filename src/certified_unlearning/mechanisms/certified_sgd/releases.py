@@ -245,7 +245,8 @@ def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
             statement=f"neighbouring data sets ({relation}) differ in one record of one batch; places, start, "
             "constants and classes are public, and were chosen without looking at the records",
             status="assumed",
-            by="the draw of places uses only the number of records; if batches are formed anew, other data sets are "
+            by="places are drawn by the number of records at the start, and not by their contents; if batches "
+            "are formed anew, other data sets are "
             "neighbours",
         ),
         Assumption(
