@@ -20,8 +20,8 @@ HIDDEN = {
 }
 COMPARATOR = (
     "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
-    "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; compared with "
-    "the comparator, the unchanged model satisfies the epsilons of `deletions`"
+    "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; "
+    "compared with the comparator, the unchanged model satisfies the epsilons of `deletions`"
 )
 READ_ONCE = "disjoint parts: each record is read in at most one part, which depends on its position"
 READ_BY_POSITION = (
