@@ -42,8 +42,8 @@ class AuditResult:
         guessing: How members were drawn and named.
         copies: Number of equal records that made up one canary.
         runs: All runs; none was left out.
-        least_right: With several runs, the smallest number of right guesses with which a run counts; it is chosen
-            before the first run.
+        least_right: With several runs, the smallest number of right guesses with which a run counts as a success; it is
+            chosen before the first run.
         alpha: Largest probability that an honest method is called ``violated``.
         assumed: The assumptions of the audit, in sentences without full stops.
     """

@@ -25,7 +25,8 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
-"""Relative tolerance for epsilons of Poisson batches, because versions of dp-accounting sum in different orders."""
+"""Relative tolerance for epsilons of Poisson batches. It is needed because versions of dp-accounting sum in different
+orders."""
 if TYPE_CHECKING:
     MechanismName = str
     SelectionName = str
@@ -251,7 +252,7 @@ class PrivateCertificate(Certificate):
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, by field.
+        """Return the numbers that follow from the constants, keyed by the names of their fields.
 
         The number of records and the enforcement of their bounds are taken as stated, because a certificate contains no
         records.
