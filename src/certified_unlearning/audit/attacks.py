@@ -153,7 +153,7 @@ def attack_scores(
 
 @dataclass
 class _Models:
-    """A maker of models that learn half of the attacked records and unlearn them."""
+    """A factory of models that learn half of the attacked records and then unlearn them."""
 
     method: AuditedMethod
     learn: Learn

@@ -93,7 +93,7 @@ class _Linearised:
 
     Attributes:
         at: The minimiser, shape ``(d,)``.
-        effects: The change of the weights by each canary, shape ``(d, m)``.
+        effects: The change of the weights that each canary causes, shape ``(d, m)``.
         covariance: Covariance of the weights for randomly drawn members, including noise, shape ``(d, d)``.
     """
 

@@ -31,7 +31,7 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 VERDICT = 1e-3
 """Largest share of honest methods that are called ``violated``."""
 AIM = 2.0
-"""The ``mu`` of the violations for which `least_right` is chosen, if there are several runs."""
+"""The ``mu`` of the mechanism for which `least_right` is optimised, if there are several runs."""
 
 
 def audit(
@@ -226,7 +226,7 @@ def _known(
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
     """Return how members are drawn and named.
 
-    A stratum (a class, or all canaries) has the same share of the members as of the canaries.
+    A stratum is a class, or the set of all canaries. Its share of the members equals its share of the canaries.
 
     Raises:
         ParameterError: More canaries are named than exist, or non-members are named although members are drawn by

@@ -165,7 +165,7 @@ class AuditResult:
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the probability of right guesses without knowledge, its largest value under the claim, and the result.
+        """Plot the probability of right guesses by chance, its largest value if the claim holds, and the result.
 
         Args:
             ax: Matplotlib axes; None creates new ones.

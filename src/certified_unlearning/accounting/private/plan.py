@@ -294,7 +294,7 @@ class PrivatePlan(ABC):
         """
 
     def resolution(self, sigma: float) -> float:
-        """Return the largest distance of stored noise with this standard deviation from exact noise."""
+        """Return how far stored noise with this standard deviation can be from exact noise."""
         return sigma * resolution(self.problem.features, "float64")
 
 

@@ -70,8 +70,8 @@ class PrivateCertificate(Certificate):
             have no ``mu``.
         selection_epsilon: Pure epsilon of the selection; 0 without a selection.
         delta: Target delta, strictly between 0 and 1.
-        extra_delta: Addition to delta for random norms larger than assumed, and for selections by finitely many random
-            bits.
+        extra_delta: Addition to delta for random norms larger than assumed, and for selections that use finitely many
+            random bits.
         deletions: Epsilon of the unchanged model, for several numbers of deleted records.
         sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise the field
             states which parts read which records, or the probability with which batches were drawn. Drawn batches are
