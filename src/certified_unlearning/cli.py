@@ -23,7 +23,7 @@ _PACKAGES = {
 }
 """The package of the extra `workflow` that provides each module."""
 _LATER = 0.02
-"""Seconds to wait before an interrupt that came at a bad moment is tried again."""
+"""Number of seconds to wait before an interrupt that came at a bad moment is raised again."""
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ class _Next(NamedTuple):
         places: Places of the records; None for the worst places.
         schedule: The schedule with this request, which has no steps yet.
         requests: All requests, including this one.
-        before: The pooled effect of all requests, of which this one is not answered yet.
+        before: The pooled effect of all requests, including this one, which is not answered yet.
         goes_on: Whether earlier requests are counted at the same places as before.
     """
 

@@ -25,7 +25,7 @@ from certified_unlearning.audit.methods import AuditedMethod, Learn, Unlearn, me
 from certified_unlearning.errors import DataError, ParameterError
 
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
-"""A function from a model, records and their labels to a number for each record."""
+"""A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
 """If fewer models than this unlearned a record, or never saw it, the Gaussians of all records share variances.
 
@@ -76,7 +76,7 @@ def likelihood_ratio_attack(
             randomness. None: the seed comes from the operating system.
 
     Returns:
-        The result. It prints as text, without the secret list of records.
+        The result. Printing it shows a report without the secret list of records.
 
     Raises:
         ParameterError: A number is out of its range, or a function to learn or to unlearn is missing.
@@ -153,7 +153,7 @@ def attack_scores(
 
 @dataclass
 class _Models:
-    """A maker of models that learn half of the attacked records and unlearn them."""
+    """A factory of models that learn half of the attacked records and then unlearn them."""
 
     method: AuditedMethod
     learn: Learn

@@ -24,7 +24,8 @@ from certified_unlearning.estimators.objective import PublicObjective
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
 PATH = 8
-"""Number of iterations before and after a solver's usual end whose weights are compared with the published weights."""
+"""Number of iterations before and after a solver's usual end. The weights after these iterations are compared with the
+published weights."""
 WINDOW = 6
 """Number of steps of the path before and after the point nearest to the published weights.
 
@@ -46,14 +47,15 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
     The effect of a canary is the change that it causes in the weights. At a minimiser of the objective, this is about
     ``-H^-1`` times the canary's gradient. The published weights differ from a reference by the effects of the members
-    and by noise. The guess is the linear estimate of membership with the smallest mean squared error. The reference is
-    the point that is nearest to the published weights, among the minimiser without canaries, the minimiser with a part
-    of every canary, and the points of the solver's path.
+    and by noise. The guess is the linear estimate of membership with the smallest mean squared error. The candidates
+    for the reference are the minimiser without canaries, the minimiser with a part of every canary, and the points of
+    the solver's path. The reference is the candidate that is nearest to the published weights.
 
     Args:
         objective: The objective that the model minimises.
         known: Everything that the guesser knows. All runs use the same guess.
-        path: Weights of a solver without canaries after increasing numbers of iterations, each of shape ``(d,)``.
+        path: Weights of a solver that learns without canaries, after increasing numbers of iterations, each of shape
+            ``(d,)``.
     """
     share = known.members / len(known.rows)
     without, partly = (_Linearised.of(objective, known, part) for part in (0.0, share))
@@ -91,7 +93,7 @@ class _Linearised:
 
     Attributes:
         at: The minimiser, shape ``(d,)``.
-        effects: The change of the weights by each canary, shape ``(d, m)``.
+        effects: The change of the weights that each canary causes, shape ``(d, m)``.
         covariance: Covariance of the weights for randomly drawn members, including noise, shape ``(d, d)``.
     """
 
@@ -126,10 +128,10 @@ class _Linearised:
         return cls(at, effects, spread + noise)
 
     def estimate(self, moved: Array, unknown: Array | None = None) -> Array:
-        """Return a score of how likely each canary is a member, given the difference of weights from their expectation.
+        """Return a score for each canary: the larger the score, the more likely the canary is a member.
 
         Args:
-            moved: The difference, shape ``(d,)``.
+            moved: The difference of the weights from their expectation, shape ``(d,)``.
             unknown: Steps along which the difference is ignored, shape ``(steps, d)``.
         """
         covariance = self.covariance if unknown is None else self.covariance + unknown.T @ unknown
@@ -186,7 +188,7 @@ def scores_of(model: Any, known: Known) -> Array:
     """Return how much a model prefers each canary's own label: its log-odds; for targets, the signed prediction.
 
     Raises:
-        ParameterError: The model has no method for predictions that is known here.
+        ParameterError: The model has none of the prediction methods that are known here.
     """
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(known.rows), dtype=np.float64)

@@ -36,9 +36,9 @@ class EventCounts:
     """How often one event happened among independent models.
 
     Attributes:
-        likely: Number of models with the event, among those of the distribution under which the event was chosen to be
-            likely.
-        likely_of: Number of all models of the distribution.
+        likely: Number of models with the event, among the models of the first distribution. The event was chosen to be
+            likely under this distribution.
+        likely_of: Number of all models of the first distribution.
         rare: Number of models with the event, among those of the other distribution.
         rare_of: Number of all models of the other distribution.
     """

@@ -24,9 +24,10 @@ from certified_unlearning.audit.guessers import (
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 Learn = Callable[[Array, NDArray[Any]], Any]
-"""A function from records and labels to a model."""
+"""A function that takes records and labels, and returns a model."""
 Unlearn = Callable[[Any, Array, NDArray[Any], NDArray[np.int64]], Any]
-"""A function from a model, its records, labels and positions to the model without the records at these positions."""
+"""A function that takes a model, its records and labels, and positions. It returns the model without the records at
+these positions."""
 
 
 class AuditedMethod(Protocol):
@@ -245,7 +246,7 @@ def method_of(
 
     Raises:
         ParameterError: A function to learn or to unlearn is missing, or the arguments contradict each other.
-        AssumptionError: The theorem covers no distribution of the estimator.
+        AssumptionError: The theorem does not apply to the estimator.
     """
     if estimator is None:
         if learn is None or unlearn is None:

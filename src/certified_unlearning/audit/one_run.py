@@ -31,7 +31,7 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 VERDICT = 1e-3
 """Largest share of honest methods that are called ``violated``."""
 AIM = 2.0
-"""The ``mu`` of the violations for which `least_right` is chosen, if there are several runs."""
+"""The ``mu`` of the mechanism for which `least_right` is optimised, if there are several runs."""
 
 
 def audit(
@@ -75,8 +75,8 @@ def audit(
             drawn. None: the package's own guess.
         canaries: Number of canaries, or their rows and labels. Canaries of your own must not be in ``X``.
         removed: Number of canaries that are drawn, learned and removed. None: half of them.
-        copies: Number of equal records that make up one canary. The certificate must then cover that many times as many
-            records.
+        copies: Number of equal records that make up one canary. The number of records that the certificate must cover
+            is then multiplied by this number.
         named: Number of canaries that a guess names as members. In a pair, the second number is the number of canaries
             that the guess names as non-members. None: the number of drawn canaries. Use a smaller number if the guesser
             is certain of only a few.
@@ -85,8 +85,8 @@ def audit(
         runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To find
             out that one record of a request was not removed, set ``removed`` far below ``canaries`` and use several
             runs.
-        least_right: With several runs, the smallest number of right guesses with which a run counts. None: the number
-            is chosen before the first run, from the other numbers alone, for violations of moderate size.
+        least_right: With several runs, the smallest number of right guesses with which a run counts as a success. None:
+            the number is chosen before the first run, from the other numbers alone, for violations of moderate size.
         claim: The claim of a method without a certificate. None: the claim that the method has the same distribution as
             learning again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
@@ -95,7 +95,7 @@ def audit(
         random_state: Seed that draws canaries and members. None: the seed comes from the operating system.
 
     Returns:
-        The result. It prints as text.
+        The result. Printing it shows a report.
 
     Raises:
         ParameterError: A number is invalid, or a function to learn or to unlearn is missing.
@@ -226,7 +226,7 @@ def _known(
 def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, int] | None) -> Guessing:
     """Return how members are drawn and named.
 
-    A stratum (a class, or all canaries) has the same share of the members as of the canaries.
+    A stratum is a class, or the set of all canaries. Its share of the members equals its share of the canaries.
 
     Raises:
         ParameterError: More canaries are named than exist, or non-members are named although members are drawn by
@@ -244,7 +244,7 @@ def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, i
 
 
 def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int | None) -> int | None:
-    """Return the smallest number of right guesses with which a run counts, given several runs; None for one run.
+    """Return the smallest number of right guesses with which a run counts as a success; None for a single run.
 
     The number maximises the bound that is expected for a mechanism with ``mu = AIM``. It depends on counts alone, so it
     is chosen before the first run.

@@ -42,8 +42,8 @@ class AuditResult:
         guessing: How members were drawn and named.
         copies: Number of equal records that made up one canary.
         runs: All runs; none was left out.
-        least_right: With several runs, the smallest number of right guesses with which a run counts; it is chosen
-            before the first run.
+        least_right: With several runs, the smallest number of right guesses with which a run counts as a success; it is
+            chosen before the first run.
         alpha: Largest probability that an honest method is called ``violated``.
         assumed: The assumptions of the audit, in sentences without full stops.
     """
@@ -165,7 +165,7 @@ class AuditResult:
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the probability of right guesses without knowledge, its largest value under the claim, and the result.
+        """Plot the probability of right guesses by chance, its largest value if the claim holds, and the result.
 
         Args:
             ax: Matplotlib axes; None creates new ones.

@@ -243,7 +243,7 @@ class Certificate(BaseModel):
 
     @abstractmethod
     def recomputed(self) -> Mapping[str, Any]:
-        """Return the numbers that follow from the constants, by field.
+        """Return the numbers that follow from the constants, keyed by the names of their fields.
 
         Raises:
             CertificateError: The constants are impossible.

@@ -1,4 +1,7 @@
-"""The evidence of certified predictions, a file with the model, its boxes and the inputs; and its evaluation."""
+"""The evidence of certified predictions, and its evaluation.
+
+The evidence is a file with the model, its boxes and the inputs.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -55,7 +55,7 @@ REAL_NUMBERS = Assumption(
     by="the software computes in float64: distributions are equal up to its rounding, which includes the rounding of "
     "random numbers to 53 bits",
 )
-"""Assumptions of exactness, or their statements, that are the same for every algorithm."""
+"""Assumptions of exactness that are the same for every algorithm, or only the statements of such assumptions."""
 
 
 class EqualInLaw(Certificate):

@@ -66,7 +66,7 @@ class LedgerCertificate(Certificate):
         """Return whether secret files may still depend on removed records.
 
         Args:
-            readings: The value of ``reading``, as in `removed_by`, of the version that removed the records and of each
-                later version.
+            readings: Values of ``reading`` (see `removed_by`): one for the version that removed the records, and one
+                for each later version.
         """
         return False

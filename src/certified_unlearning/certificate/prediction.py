@@ -1,6 +1,6 @@
 """Certificates of single predictions: labels that retraining would not change.
 
-A label stays the same whichever k or fewer records of each batch are removed, added or replaced. The field ``changes``
+A label stays the same if any ``k`` or fewer records of each batch are removed, added or replaced. The field ``changes``
 names the changes that a certificate covers.
 
 A certificate names its evidence, a file in the same folder that contains the parameters, a box for each budget, and the

@@ -7,7 +7,7 @@ from certified_unlearning.data.sets import built_in
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Text
 
 GIVEN = "given"
-"""The field ``features`` of a certificate for a user's own matrix, which this package did not preprocess."""
+"""Value of the certificate's field ``features`` for a user's own matrix, which this package did not preprocess."""
 _OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
@@ -23,7 +23,7 @@ _ASSUMED_OF = {
     "of weights, was taken from the records, does not change after a removal, and may show that a removed record "
     "existed",
 }
-"""The words of the unchecked assumption, by the field ``features`` of the certificate."""
+"""The words of the unchecked assumption, keyed by the certificate's field ``features``."""
 
 
 def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = ()) -> Assumption:

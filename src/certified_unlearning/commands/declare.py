@@ -39,8 +39,8 @@ def declare(
 ) -> None:
     """Draft the declaration of a table for `init --table` or own_data, and list everything that you must check.
 
-    Ranges and constants in a draft are taken from the data, so they are not public. The draft marks them, and lists of
-    values that few people have. Each mark says what to write instead.
+    Ranges and constants in a draft are taken from the data, so they are not public. The draft marks them. It also marks
+    lists with values that few people have. Each mark says what to write instead.
     """
     from certified_unlearning.data.tables.drafting import draft
     from certified_unlearning.data.tables.notes import which

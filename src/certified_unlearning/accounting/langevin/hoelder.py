@@ -72,7 +72,7 @@ class _Lines(NamedTuple):
     """Bounds ``U(x) <= scale / (x - offset)``, one for each rung. Each array has the shape ``(rungs,)``.
 
     Attributes:
-        touch: The point at which each line is tightest, increasing.
+        touch: Points at which the lines are tightest, in increasing order.
         offset: ``o`` of each line, at least 0 and at most ``touch``.
         scale: ``V`` of each line, in units of the first request's ``A``.
     """
@@ -175,7 +175,10 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
 
 
 class _Beside(NamedTuple):
-    """The lines whose best points are next to given points, on the left and on the right; shape ``(2, points)``."""
+    """Two lines for each given point: their best points are next to it, on the left and on the right.
+
+    Arrays have the shape ``(2, points)``.
+    """
 
     line: IndexArray
     height: Array

@@ -1,4 +1,7 @@
-"""The start of Langevin learning, the steps that forget it, and the cost of fewer steps. PyTorch is not needed."""
+"""The start of Langevin learning, the number of steps that is needed to forget it, and the cost of fewer steps.
+
+PyTorch is not needed.
+"""
 
 import math
 import sys
@@ -20,7 +23,7 @@ def starting_std(*, sigma: float, strong_convexity: float) -> float:
 def learned_steps(
     problem: accounting.Problem, *, sigma: float, dimension: int, start: float, epsilon: float, delta: float
 ) -> int:
-    """Return the fewest learning steps after which stopping adds at most `DELTA_SHARE` of delta to delta.
+    """Return the fewest learning steps after which stopping increases delta by at most the share `DELTA_SHARE`.
 
     Args:
         problem: The constants.
@@ -59,7 +62,8 @@ def extra_delta(
         learning_steps: Number of learning steps, ``T``.
         epsilon: The epsilon of the guarantee.
         delta: Delta of the guarantee at stationarity.
-        beta: Probability that the bound on each of the two random distances fails; None for a share of delta.
+        beta: Probability that the bound on each of the two random distances fails. None: a probability that uses a
+            share of delta.
     """
     beta = _beta(epsilon, delta) if beta is None else beta
     distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))

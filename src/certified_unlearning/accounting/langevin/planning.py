@@ -364,13 +364,13 @@ class _Target:
     def _least_over_orders(
         self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
     ) -> float:
-        """Return the least requirement among the orders at which some positive Rényi divergence meets the target.
+        """Return the least requirement, over all orders at which a positive Rényi divergence can meet the target.
 
         Args:
             curve: Upper bounds on Rényi divergences.
             schedule: The schedule of the bounds.
-            requirement: Function to minimise. Its arguments are the orders, and for each order the logarithm of the
-                divergence divided by the largest divergence that meets the target.
+            requirement: Function to minimise. Its arguments are the orders and, for each order, ``log(D / D_max)``.
+                ``D`` is the divergence, and ``D_max`` is the largest divergence that meets the target.
         """
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:

@@ -22,8 +22,8 @@ from certified_unlearning.accounting.core.rounding import FAILURE, longest_noise
 from certified_unlearning.accounting.residual.rounding import LEAST, OUTWARD, UNIT, gamma
 
 SLOPE_OPERATIONS = 16
-"""Number of roundings in a slope, relative to the largest slope: twice the number in a sigmoid or hyperbolic
-tangent."""
+"""Number of roundings in a slope, each relative to the largest slope. It is twice the number of roundings in a sigmoid
+or hyperbolic tangent."""
 _INTERPLAY = 1.01
 
 

@@ -108,7 +108,7 @@ class PrivateGuarantee(Guarantee):
 
 
 def _outward(value: float, factor: int) -> float:
-    """Return the product of a value and a whole factor, rounded up. It is exact for factors 0 and 1."""
+    """Return the product of a value and an integer factor, rounded up. It is exact for factors 0 and 1."""
     return value if factor <= 1 else value * OUTWARD
 
 

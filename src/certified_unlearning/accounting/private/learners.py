@@ -116,7 +116,7 @@ class Learner(GaussianPlan, PrivatePlan):
         return planned(problem=constants.problem(radius=run.radius), sigma=run.sigma, **given)
 
     def longest_published(self, candidates: int) -> float:
-        """Return a bound on the norm of published weights, which weights with noise rarely exceed.
+        """Return a bound on the norm of published weights. Weights with noise may exceed it, but rarely.
 
         Args:
             candidates: Number of candidate models, including this one.
@@ -230,7 +230,7 @@ class NoisyDescent(Learner):
             delta: Target delta, strictly between 0 and 1.
             steps: Number of iterates ``T``; None for the number of records, at most `USUAL_STEPS`.
             step_size: Step size ``eta``; None for the step size of the analysis.
-            runs: Number of runs on the same records that share epsilon and delta.
+            runs: Number of runs that use the same records and share epsilon and delta.
             regulariser: Curvature of a term that is added to the loss (see the class).
 
         Raises:
@@ -345,7 +345,7 @@ class OutputPerturbation(Learner):
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
             strong_convexity: Strong convexity ``lambda``; None for `least_cost_strength`.
-            runs: Number of runs on the same records that share epsilon and delta.
+            runs: Number of runs that use the same records and share epsilon and delta.
 
         Raises:
             AssumptionError: float64 is too coarse for so little noise.
@@ -370,7 +370,7 @@ class OutputPerturbation(Learner):
 
     @property
     def privacy_cost(self) -> float:
-        """Bound on the increase of the empirical risk by the regulariser and the noise.
+        """Bound on the increase of the empirical risk that the regulariser and the noise cause.
 
         The regulariser adds at most ``lambda D^2 / 2``. The noise adds at most ``H sigma^2 X^2 / 2`` (Theorem 10) or
         ``sqrt(2 / pi) G X sigma`` (Theorem 12).
@@ -406,7 +406,7 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
 
 
 def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
-    """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
+    """Return Algorithm 2's ``k`` without constant and logarithm, but at most the number of features.
 
     This is ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Privacy needs no logarithm, because rows
     are capped. The expected error of an embedding, ``H D^2 X^2 / k``, needs no logarithm either. For Lipschitz losses,

@@ -194,8 +194,8 @@ class PhasedDescent(DisjointPlan):
             problem: Bounds of all records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            step_size: Four times the step size of the first phase, ``eta``. None for the smaller of ``4 D / (G
-                sqrt(n))`` and four times the largest step size that privacy allows.
+            step_size: The step size ``eta``, which is four times the step size of the first phase. None for the smaller
+                of ``4 D / (G sqrt(n))`` and four times the largest step size that privacy allows.
 
         Raises:
             ParameterError: There is only one record.

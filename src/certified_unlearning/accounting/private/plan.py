@@ -128,8 +128,8 @@ class Words:
             the guarantee does not depend on the order.
         premises: Assumptions on the gradients and batches of the run, and on the returned model.
         rounding: Assumption on rounding in sums of gradients.
-        stored: Whether a step starts from a stored sum whose distance from a sum with exactly Gaussian noise is not
-            counted.
+        stored: Whether a step starts from a stored sum whose noise differs slightly from exactly Gaussian noise. This
+            difference is not counted.
         noise: Name of the noise.
         unknown: Why the noise is secret, if it does not come from a seed.
     """
@@ -148,7 +148,7 @@ class Words:
 
 
 def returned(by: str) -> Assumption:
-    """Return the assumption on which of several models is returned.
+    """Return the assumption that states which of several models is returned.
 
     Args:
         by: The model that is returned.
@@ -168,7 +168,7 @@ class Calibration(NamedTuple):
         steps: Number of steps of descent in all stages; None for output perturbation.
         step_size: Step size of descent with noise on every gradient.
         strong_convexity: Strong convexity of output perturbation.
-        cost: Bound on the increase of the mean loss by privacy; infinite if there is no bound.
+        cost: Bound on the increase of the mean loss that privacy causes; infinite if there is no bound.
         gradient: Bound on the root mean square of the gradient's norm; infinite if there is no bound.
     """
 
@@ -187,7 +187,7 @@ class PrivatePlan(ABC):
         name: Name of the mechanism in certificates.
         selection: Name, in certificates, of the way in which one of several models is selected.
         words: The wording of certificates.
-        run_constants: Class of the constants of a run, stage or phase in a certificate.
+        run_constants: Class that holds the constants of a run, stage or phase in a certificate.
         several_runs: Whether a certificate contains the constants of several runs.
         disjoint: Whether parts read disjoint records by position, so that some records may be left over.
         numerical: Whether epsilon is computed by dp-accounting.
@@ -294,7 +294,7 @@ class PrivatePlan(ABC):
         """
 
     def resolution(self, sigma: float) -> float:
-        """Return the largest distance of stored noise with this standard deviation from exact noise."""
+        """Return how far stored noise with this standard deviation can be from exact noise."""
         return sigma * resolution(self.problem.features, "float64")
 
 

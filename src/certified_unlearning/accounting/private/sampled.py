@@ -49,7 +49,8 @@ DRAWN = 2.0**-53
 multiples."""
 ROUNDED = 2.0**-50
 """The amount that is subtracted from delta for each sum, to cover rounding in dp-accounting's Fourier transforms. The
-largest error that was measured is 2^-55, on up to 10^6 Gaussian sums of all records, whose distribution is known."""
+largest measured error is 2^-55. It was measured on up to 10^6 Gaussian sums of all records, because their exact
+distribution is known."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
 """The search for a group's epsilon: largest number of rounds, relative change at which it ends, relative addition to
@@ -199,7 +200,8 @@ class SampledSteps(RunConstants):
         steps: Number of batches.
         share: Probability that a record is in a batch.
         clip: Norm to which gradients of records are clipped.
-        sigma: Standard deviation, per coordinate, of the noise on a batch's sum divided by the expected batch size.
+        sigma: Standard deviation of the noise on a batch's mean, per coordinate. The mean is the batch's sum divided by
+            the expected batch size.
     """
 
     steps: int = Field(ge=1)

@@ -1,8 +1,8 @@
 """Selections by a score: the exponential mechanism, its form for unequal sensitivities, and noisy minima.
 
 Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected. Theorem 5 prints a wrong sign and a wrong
-factor. Algorithm 4 passes bounds on losses as sensitivities of means, and the scale of Algorithm 15 has such a bound
-under a root. `generalised_probabilities` implements the mechanism that Theorem 34 only cites.
+factor. Algorithm 4 passes bounds on losses as sensitivities of means, and the noise scale of Algorithm 15 contains the
+square root of such a bound. `generalised_probabilities` implements the mechanism that Theorem 34 only cites.
 
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
 the computed mean moves by ``s`` plus twice its rounding error. `mean_score_sensitivity` includes this. The few
@@ -29,7 +29,7 @@ SELECTION_SHARE = 1e-6
 DRAWN_BITS = 512
 """Number of random bits for a selection by probabilities."""
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
-"""Largest total variation between the drawn distribution and the probabilities, for each candidate."""
+"""Largest total variation, for each candidate, between the distribution of the draws and the intended probabilities."""
 NOISY_FAILURE = 2.0**-49
 """Largest total variation that the finite random numbers of a noisy minimum cause, for each candidate."""
 

@@ -173,7 +173,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """The first noise, the number of steps, and a bound on the gradient for a loss that is never below 0."""
+        """The noise of the first release, the number of steps, and a bound on the gradient for losses of at least 0."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 

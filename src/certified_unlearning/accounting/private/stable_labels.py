@@ -31,8 +31,8 @@ from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 LabelRule = Literal["cauchy", "laplace", "stable"]
-"""``cauchy`` and ``laplace`` add noise by smooth sensitivity to a label of 0 or 1; ``stable`` publishes it or
-nothing."""
+"""``cauchy`` and ``laplace`` add noise, scaled by smooth sensitivity, to a label of 0 or 1. ``stable`` publishes the
+label or nothing."""
 LARGEST_EXPONENT = 700.0
 """The largest exponent. Exponentials of larger numbers overflow or vanish."""
 LEAST_EPSILON = 1e-100

@@ -131,7 +131,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
     @property
     def largest_sigma(self) -> float:
-        """The largest standard deviation of the noise, which is that of a leaf's difference between distant points."""
+        """The largest standard deviation of the noise: that of a leaf whose point is far from its parent's point."""
         return self.node_sigma(self.depth, self.farthest)
 
     @property

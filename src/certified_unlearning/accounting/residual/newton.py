@@ -89,10 +89,10 @@ def residual_after(
         n: Number of records at the start.
         not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including the records of this step; 0
             if ``B`` is downdated.
-        matrix_error: Largest distance of ``B`` from the Hessian that it represents, by rounding.
+        matrix_error: Largest distance, due to rounding, of ``B`` from the Hessian that it represents.
         largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``; None for ``r^2``.
         row_norm: Largest norm ``r`` of a row.
-        quadratic: Whether the Hessian is the same everywhere. Then the rest is 0, and ``B`` must be downdated.
+        quadratic: Whether the Hessian is the same everywhere. In this case, the rest is 0, and ``B`` must be downdated.
     """
     require_non_negative(before=before, left=left, matrix_error=matrix_error)
     require_count(least=1, n=n)

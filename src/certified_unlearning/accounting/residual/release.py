@@ -65,7 +65,7 @@ def mu_of_all(mu: float, releases: int) -> float:
 
 
 def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: float) -> float:
-    """Return the public budget ``tau = mu m sigma`` whose `mu_of` gives at most ``epsilon`` at ``delta``.
+    """Return the public budget ``tau = mu m sigma`` whose ``mu`` (see `mu_of`) gives at most ``epsilon`` at ``delta``.
 
     Raises:
         ParameterError: ``epsilon`` is not above 0, or ``delta`` is not strictly between 0 and 1.
@@ -140,8 +140,8 @@ def require_representable(
         delta: Delta of the guarantee.
         budget: Budget ``tau``.
         terms: Numbers of terms in the sums of a gradient; None for those of dense rows.
-        one_vs_rest: Whether each class has a two-class model against the rest, and all these models are released as
-            one.
+        one_vs_rest: Whether there is one two-class model for each class against the rest. All these models are released
+            as one.
         public_curvature: Curvature that public rows add to ``m`` between the minimiser and the weights (see `public`).
 
     Raises:

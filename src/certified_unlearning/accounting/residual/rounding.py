@@ -68,7 +68,8 @@ THIRD_DERIVATIVE = 1 / (6 * math.sqrt(3))
 COEFFICIENT_ERROR = 8 * UNIT
 """Relative error of an evaluated sigmoid."""
 BLOCK_NUMBERS = 1 << 16
-"""Number of entries of rows that are multiplied at once. So many entries fit in a processor's cache."""
+"""Number of entries in a block of rows. The rows of a block are multiplied at once, and a block of this size fits in a
+processor's cache."""
 NARROW = 1000
 """The largest number of columns at which sparse rows are multiplied in the same blocks as dense rows."""
 SPARSE_ROWS = 4096
@@ -201,7 +202,7 @@ def hessian_error(
         weight_norm: Bound on ``|w|`` at the weights of the evaluation.
         strong_convexity: ``m``. It is needed for downdates, too, because they round the whole matrix.
         classes: 2 for the logistic loss, 1 for the squared loss.
-        downdated: Whether the summands are subtracted from a Hessian, as `downdate` does.
+        downdated: Whether the summands are subtracted from a Hessian, as in `downdate`.
         narrow: Whether rows are multiplied in float32, block by block.
     """
     mean = records / n

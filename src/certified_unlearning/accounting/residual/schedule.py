@@ -39,7 +39,7 @@ REMAINDER_SHARE = 0.05
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return the largest gradient at a reading whose last step is then at most `START_MOVE` long."""
+    """Return the largest gradient at a reading for which the reading's last step is at most `START_MOVE` long."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -80,7 +80,7 @@ def worst_residual(
 def strict_records(
     *, n: int, strong_convexity: float, budget: float, downdate: bool = True, public_curvature: float = 0.0
 ) -> int:
-    """Return the largest number of records, of any values, that may be removed before data must be read again."""
+    """Return the largest number of records that may be removed, whatever their values, before data are read again."""
 
     def holds(records: int) -> bool:
         worst = worst_residual(

@@ -137,8 +137,9 @@ def assumptions(
         noise_resolution: Largest distance of the noise from exact noise.
         strict: Whether counts of records alone decide when data are read again.
         unscheduled: Whether data were read at a time that was not planned.
-        by_passes: Whether passes over the rows may correct the weights, and the distance to the minimiser is certified.
-        every_request_passes: Whether every request that does not relearn makes a pass, because there is no Newton step.
+        by_passes: Whether passes over the rows may correct the weights. If so, the distance to the minimiser is
+            certified.
+        every_request_passes: Whether there is no Newton step, so that every request without relearning makes a pass.
         class_weights: Whether classes have different weights.
         targets: Whether the model predicts targets instead of classes.
         additions: Whether records were added.

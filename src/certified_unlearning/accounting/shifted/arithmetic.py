@@ -1,8 +1,9 @@
 """How rounding weakens a guarantee, which arithmetic a run needs, and how much noise rounding requires.
 
 The derivation is in `rounding`. `shifted` and the results of `pooling` count a step error as sensitivity. Analyses of
-exact steps use the triangle inequality. Three pairs of runs are indistinguishable: a computed run and the exact run on
-the same data, the two exact runs, and the other exact run and its computed run.
+exact steps use the triangle inequality. There is a computed run and an exact run on each of the two data sets. Three
+pairs of runs are indistinguishable: the two runs on the first data set, the two exact runs, and the two runs on the
+second data set.
 """
 
 import math
@@ -66,7 +67,7 @@ def computed(
 
 FloorOf = Callable[[Problem], RoundingFloor]
 TRIANGLE_FACTOR = 10.0
-"""Factor on rounding in analyses of exact steps, in which rounding also adds to delta."""
+"""Factor on the rounding in analyses of exact steps. In these analyses, rounding also adds to delta."""
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
@@ -90,9 +91,9 @@ def langevin_floor(problem: Problem) -> RoundingFloor:
 def descent_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
 
-    Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back, the errors of
-    requests of ``I`` steps add up to ``sqrt((1 + c^I) (1 - c^I))`` times the ``mu`` of one phase and its noise. The
-    total ``mu`` is at most ``sqrt(2)`` times the ``mu`` of one phase.
+    Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back and every request
+    takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I))`` times the ``mu`` of one phase
+    and its noise. The total ``mu`` is at most ``sqrt(2)`` times the ``mu`` of one phase.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)

@@ -72,7 +72,7 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
 
 
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
-    """Return the phases of a schedule, compared with the same run on the data that are left after all requests.
+    """Return the phases of a schedule, for a comparison with the same run on the data that are left after all requests.
 
     In learning, the two runs differ in the records of all requests. In the steps of request ``j``, they differ in the
     records of later requests.
@@ -96,10 +96,10 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    Retraining means the same learning run from the same start, on the data after all removals, for the same total
-    number of steps of learning and of all requests. If learning runs to stationarity, the retrained model is at
-    stationarity, too. The curve is the `pooled_mu` of `schedule_phases`. The noise stays the same and the sensitivity
-    never increases, so all phases are one block.
+    Retraining means the same learning run from the same start, on the data after all removals. Its number of steps is
+    the total number of steps of learning and of all requests. If learning runs to stationarity, the retrained model is
+    at stationarity, too. The curve is the `pooled_mu` of `schedule_phases`. The noise stays the same and the
+    sensitivity never increases, so all phases are one block.
 
     Args:
         problem: The constants.
@@ -125,9 +125,9 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
     Given the models published so far, both runs continue from the same point. So each phase is counted separately, and
     the ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close
     to the ``mu`` of learning alone, because a published model cannot be recalled. The comparator consists of the models
-    of the retrained run at the same times. The order and the content of requests may depend on published models, as
-    long as the set of all removed records is fixed in advance, and so are the size and the number of steps of each
-    request.
+    of the retrained run at the same times. The order and the content of requests may depend on published models. Three
+    things must be fixed in advance: the set of all removed records, the size of each request, and the number of its
+    steps.
 
     Args:
         problem: The constants.

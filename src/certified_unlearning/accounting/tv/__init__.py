@@ -6,7 +6,7 @@ depend on these numbers. They state its cost (probabilities of recomputation) an
 constants and logarithms). Results marked *derived* are not printed in the dissertation.
 
 `distances` computes the total variation between Gaussians. `subsampling`, `recomputation` and `tree` compute the
-probabilities of a recomputation, both printed and actual. `erm` and `one_pass` compute the parameters of chapters 4 and
-5. `planning` computes the least noise for a target probability. Formulas that only claims need are in
+probabilities of a recomputation: the printed ones and the actual ones. `erm` and `one_pass` compute the parameters of
+chapters 4 and 5. `planning` computes the least noise for a target probability. Formulas that only claims need are in
 `papers.tv_stability.theory`.
 """

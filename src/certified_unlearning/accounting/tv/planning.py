@@ -43,7 +43,7 @@ class NoisePlan:
         noise: The least noise that suffices, as a standard deviation per coordinate; for quantised SGD, the grid's
             spacing. It is 0 if no noise is needed.
         recompute_probability: Bound on the probability of a recomputation at this noise, at most the target.
-        published_noise: The noise by the theorem's constants, for the same ``rho``.
+        published_noise: The noise according to the theorem's constants, for the same ``rho``.
     """
 
     noise: float
@@ -55,7 +55,7 @@ def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
     """Return the largest number of steps with which sub-sample-GD recomputes with at most a given probability, or 0.
 
     Args:
-        n: The fewest records before any deletion.
+        n: Smallest number of records that the data set has before a deletion.
         batch_size: Batch size ``m``.
         recompute_probability: Target probability, strictly between 0 and 1.
     """
@@ -75,7 +75,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
     """Return the largest batch size at which sub-sample-GD recomputes with at most a given probability.
 
     Args:
-        n: The fewest records before any deletion.
+        n: Smallest number of records that the data set has before a deletion.
         steps: Number of steps ``T``.
         recompute_probability: Target probability, strictly between 0 and 1.
 
@@ -176,7 +176,7 @@ def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, rec
     rho)`` suffices, and the least sufficient noise is slightly smaller.
 
     Args:
-        n: The fewest records before any deletion.
+        n: Smallest number of records that the data set has before a deletion.
         batch_size: Batch size ``m``.
         steps: Number of steps ``T``.
         lipschitz: Bound ``G`` on the norm of a record's gradient.

@@ -92,7 +92,8 @@ def iterations_run_again(*, steps: int, rejection: float, reflected_counts: bool
     Args:
         steps: Number of steps ``T``.
         rejection: Probability ``q`` that a step rejects, given that all earlier steps accepted.
-        reflected_counts: Whether to count the rejecting iteration, of which only the noisy value is reflected.
+        reflected_counts: Whether to count the iteration that rejects. In this iteration, only the noisy value is
+            reflected.
 
     Raises:
         ParameterError: ``steps`` is negative, or ``rejection`` is not a probability.

@@ -25,7 +25,8 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
-"""Relative tolerance for epsilons of Poisson batches, because versions of dp-accounting sum in different orders."""
+"""Relative tolerance for epsilons of Poisson batches. It is needed because versions of dp-accounting sum in different
+orders."""
 if TYPE_CHECKING:
     MechanismName = str
     SelectionName = str
@@ -69,8 +70,8 @@ class PrivateCertificate(Certificate):
             have no ``mu``.
         selection_epsilon: Pure epsilon of the selection; 0 without a selection.
         delta: Target delta, strictly between 0 and 1.
-        extra_delta: Addition to delta for random norms larger than assumed, and for selections by finitely many random
-            bits.
+        extra_delta: Addition to delta for random norms larger than assumed, and for selections that use finitely many
+            random bits.
         deletions: Epsilon of the unchanged model, for several numbers of deleted records.
         sampling: ``full batch`` if every step reads all records; then no amplification is claimed. Otherwise the field
             states which parts read which records, or the probability with which batches were drawn. Drawn batches are
@@ -251,7 +252,7 @@ class PrivateCertificate(Certificate):
         }
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, by field.
+        """Return the numbers that follow from the constants, keyed by the names of their fields.
 
         The number of records and the enforcement of their bounds are taken as stated, because a certificate contains no
         records.

@@ -32,7 +32,7 @@ READ_BY_POSITION = (
 def words(
     plan: PrivatePlan, *, embedded: bool, noise_source: NoiseSource, dataset: str, features: str
 ) -> dict[str, Any]:
-    """Return the words of a certificate, by field.
+    """Return the words of a certificate, keyed by the names of their fields.
 
     Args:
         plan: The plan that learned the model.

@@ -19,7 +19,7 @@ class ResidualConstants(LedgerCertificate):
     """An (epsilon, delta + extra_delta) statement of unlearning against exact refits, with its constants.
 
     Attributes:
-        kind: ``residual``; certificates of noisy steps have none.
+        kind: ``residual``; certificates of noisy steps do not have this field.
         mechanism: ``newton-removal``, or ``certified-refit`` if every request reads the data.
         loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1; or
             ``one-vs-rest``: the sum over classes of the logistic losses of each class against the rest.
@@ -59,8 +59,9 @@ class ResidualConstants(LedgerCertificate):
             all are 1.
         records_between_reads: Number of removed records after which data are read again at the latest; 0: data are
             read for every request.
-        scheduled_reads: Number of readings because more than ``records_between_reads`` records had been removed.
-        unscheduled_reads: Number of readings because the budget would have been exceeded.
+        scheduled_reads: Number of readings that took place because more than ``records_between_reads`` records had been
+            removed.
+        unscheduled_reads: Number of readings that took place because the budget would have been exceeded.
         passes: Number of requests for which rows were read to correct the weights, without learning anew; omitted if
             the plan has no passes.
         assumptions: The assumptions of the guarantee.
@@ -127,7 +128,10 @@ class ResidualConstants(LedgerCertificate):
 
     @property
     def is_by_newton(self) -> bool:
-        """Whether the plan removes records by Newton steps, which need one score with not too many weights."""
+        """Whether the plan removes records by Newton steps.
+
+        This needs a model with a single score and not too many weights.
+        """
         features = self.d // scores_per_record(self.classes) if self.one_vs_rest else self.d
         return takes_newton_steps(self.classes, features, sparse=self.sparse, one_vs_rest=self.one_vs_rest)
 

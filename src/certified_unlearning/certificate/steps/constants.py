@@ -61,7 +61,8 @@ class StepsConstants(LedgerCertificate):
 
     For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range to which targets were
     clipped before the range was mapped to [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
-    ``radius + 1``. For classes, their number determines the loss, so ``loss`` and ``target_range`` are left out.
+    ``radius + 1``. If the model predicts classes, their number determines the loss, so ``loss`` and ``target_range``
+    are left out.
     """
 
     kind: ClassVar[str] = "steps"

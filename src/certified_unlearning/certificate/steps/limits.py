@@ -86,7 +86,10 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
 
 
 def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
-    """Return the conditions on the loss: for classes, or for ridge regression, whose gradients only a ball bounds."""
+    """Return the conditions on the loss: for classes, or for ridge regression.
+
+    In ridge regression, gradients are bounded only in a ball.
+    """
     if certificate.classes > 1:
         return {
             "loss": (certificate.loss is None, "left out: the number of classes tells it"),

@@ -22,9 +22,9 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 WORTH_SAYING = 0.01
-"""Relative increase of epsilon by rounding above which certificates state the value without rounding, too."""
+"""If rounding increases epsilon by more than this share, certificates also state the value without rounding."""
 NEGLIGIBLE = 0.01
-"""Largest relative increase of epsilon by rounding that is accepted if a certificate did not count rounding."""
+"""Largest share by which rounding may increase epsilon if a certificate did not count rounding."""
 
 
 class StepsCertificate(StepsConstants):

@@ -312,7 +312,7 @@ def _print_text(contents: "Contents") -> None:
 
 
 def _print_noise(table: "Table", noise: float) -> None:
-    """Print the noise in a prediction; warn if it exceeds the spread of targets that are even over their range."""
+    """Print the noise in a prediction; warn if it exceeds the spread of targets that fill their range evenly."""
     most = with_commas(float(rounded_up(noise, 3)))
     print(f"noise in a prediction: a standard deviation of at most {most} ({table.label})")
     low, high = table.target_range or (0.0, 0.0)
