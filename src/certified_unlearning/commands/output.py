@@ -18,7 +18,7 @@ def show_command() -> None:
 
 
 def print_data(text: str) -> None:
-    """Print data for programs in UTF-8, whatever the terminal's encoding: no character may become another one."""
+    """Print data for programs, in UTF-8 whatever the terminal's encoding is, so that no character is changed."""
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
     sys.stdout.buffer.flush()
@@ -26,7 +26,7 @@ def print_data(text: str) -> None:
 
 @contextmanager
 def after(done: str) -> Iterator[None]:
-    """Print in the block that work is done. If printing fails or is interrupted, the raised error reports the work.
+    """Guard a block that prints: if printing fails or is interrupted, the raised error reports the finished work.
 
     Args:
         done: The finished work, as a sentence without its full stop. It tells the user not to repeat the work.

@@ -453,7 +453,7 @@ def _number(value: Any) -> str:
 
 
 def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
-    """Return each preset's experiments, except left-out ones, with their papers, in the order of the papers."""
+    """Return, for each preset, the experiments that were not left out, with their papers and in the papers' order."""
     from certified_unlearning.reproduction.layout import Layout
 
     named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}
@@ -469,7 +469,7 @@ def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
 
 
 def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
-    """Return whether an experiment or a plan that it reads was left out, with a reason in the plan."""
+    """Return whether the experiment, or a plan that it reads, was left out; the plan gives the reason."""
     from certified_unlearning.mechanisms.run import ExperimentPlan
 
     read = [experiment.name] if experiment.mechanisms else experiment.uses

@@ -27,15 +27,15 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 
 _READ: Mapping[Any, Callable[[Any], Any]] = {BatchSize: _batch_size, Delta: delta_of}
-"""Functions that turn an option's text into its value, by the type of setting, for types that Typer does not know."""
+"""Functions that turn an option's text into its value, for types that Typer does not know; the keys are these types."""
 _CALLBACKS: Mapping[str, Callable[..., Any]] = {"epsilon": target}
-"""Functions that check an option's value before the command runs, by the setting's name."""
+"""Functions that check an option's value before the command runs; the keys are names of settings."""
 
 
 def with_settings(
     command: Callable[..., None], mechanisms: Iterable[LedgerMechanism], panel: str | None = None
 ) -> Callable[..., None]:
-    """Return a command with the mechanisms' settings as options. It passes on only the settings that are given.
+    """Return a command with the mechanisms' settings as options; only settings that a user gives are passed on.
 
     Args:
         command: The command, which gets the settings by ``**``.

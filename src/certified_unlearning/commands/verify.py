@@ -16,7 +16,7 @@ from certified_unlearning.ledger.copies.exports import CERTIFICATE
 from certified_unlearning.text import seconds_in_words
 
 VIOLATED = 3
-"""Exit status of an audit that finds more than is certified. The statuses 1 and 2 mean a user's mistake."""
+"""Exit status of an audit that finds more than is certified. The statuses 1 and 2 stand for a user's mistake."""
 
 
 def verify(

@@ -138,7 +138,7 @@ def parse_jpeg(content: bytes, where: str | Path) -> tuple[Part, Part]:
         where: Name of the archive in error messages.
 
     Returns:
-        The training and the test part, each by class, then by name.
+        The training and the test part, each sorted by class and then by name.
 
     Raises:
         DataError: The archive is damaged, a class has no images, or an image is not a JPEG of 32 x 32 colour pixels.

@@ -17,7 +17,7 @@ class DataSet:
     """A data set. It is declared in the module of its ``make``.
 
     Attributes:
-        name: Name in ``dataset`` of `params.yaml`.
+        name: Name of the data set, as in the key ``dataset`` of `params.yaml`.
         title: Name in figures.
         make: A function that prepares the data set. It gets the directory of raw files, the seed of the split, and the
             choice of features if there is one.

@@ -1,7 +1,7 @@
 """Find raw files in the directory that UNLEARNING_DATA names, in the DVC cache, or on the network.
 
-Nothing is put in place before its content is checked, by the SHA-256 of the decompressed bytes, because recompressing
-the same bytes gives a different file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
+No file is put in place before its content is checked. The check uses the SHA-256 of the decompressed bytes, because
+recompressing the same bytes gives a different file. Archives (``.tar.gz``, ``.zip``) are checked without decompression.
 """
 
 import configparser
@@ -40,12 +40,12 @@ def fetch(data_set: DataSet, raw_root: Path) -> list[Path]:
 def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
     """Put one raw file in place, unless it is already there.
 
-    A wrong file in ``raw_root`` or where UNLEARNING_DATA points is an error at once. The DVC cache and the addresses
-    are tried in turn. If a lossy copy is available, nothing is downloaded.
+    A wrong file in ``raw_root``, or in the directory that UNLEARNING_DATA names, causes an error at once. The DVC cache
+    and the addresses are tried in turn. If a lossy copy is available, nothing is downloaded.
 
     Args:
         raw: The file.
-        raw_root: The directory below which it belongs.
+        raw_root: The directory below which the file is put.
         timeout: Seconds without an answer after which an address counts as failed.
 
     Returns:

@@ -113,7 +113,7 @@ def parse_idx(content: bytes, dimensions: int, where: str | Path) -> NDArray[np.
 
     Args:
         content: The decompressed bytes: magic number ``00 00 08 dimensions``, big-endian sizes, values.
-        dimensions: Number of sizes that the file must have.
+        dimensions: Number of dimensions that the array in the file must have.
         where: Name of the file in error messages.
 
     Raises:

@@ -16,7 +16,8 @@ from certified_unlearning.text import counted, noun_of, with_commas
 MOST_SCORES = 1 << 23
 """Largest number of scores kept for the AUC of three or more classes (64 MB). For two classes, all scores are kept."""
 HARDLY = 0.02
-"""Smallest useful excess of balanced accuracy over that of a constant prediction. Also the smallest useful R^2."""
+"""Least excess over the balanced accuracy of a constant prediction that counts as useful. Also the smallest useful
+R^2."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
 """Smallest AUC that counts as informative, even if predictions at the threshold one half are not."""
@@ -58,7 +59,7 @@ class Quality:
 
     Attributes:
         accuracy: Share of the records that are classified correctly.
-        balanced_accuracy: The mean over classes of the share of their records that are classified correctly; classes
+        balanced_accuracy: The share of a class's records that is classified correctly, as a mean over classes; classes
             without records do not count.
         auc: The probability that a record of the second class scores higher than one of the first; ties count half. For
             more than two classes, the mean over one-against-the-rest AUCs. None if a class has no records, or if there
@@ -140,7 +141,7 @@ class Quality:
 
     @property
     def finds_all_classes(self) -> bool:
-        """Whether the recall of every class is higher than by guessing, possibly at the cost of accuracy."""
+        """Whether the recall of every class is higher than that of guessing, possibly at the cost of accuracy."""
         recalls = [each.recall for each in self.by_class if each.recall is not None]
         return self.classes > 1 and len(recalls) == self.classes and min(recalls) > 1 / self.classes
 
@@ -158,7 +159,7 @@ class Quality:
 
     @property
     def comparable(self) -> "Quality | None":
-        """This quality, for comparing models; None if all records are of one class."""
+        """This quality if models can be compared by it; None if all records are of one class."""
         return self if self.classes >= 2 else None
 
     @property
@@ -197,7 +198,7 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return the quality of probabilities. If a record's probabilities are equal, the first class is predicted.
+    """Return the quality of predicted probabilities. If those of a record are equal, the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.
@@ -368,7 +369,7 @@ class TargetQuality:
 
     @property
     def comparable(self) -> "TargetQuality | None":
-        """This quality, for comparing models; None if all targets are equal."""
+        """This quality if models can be compared by it; None if all targets are equal."""
         return None if self.r2 is None else self
 
     @property

@@ -37,7 +37,7 @@ class Removals:
         """Return copies of the training part with the first ``removed`` records replaced.
 
         Raises:
-            ParameterError: ``removed`` is negative or more than were drawn.
+            ParameterError: ``removed`` is negative, or exceeds the number of drawn records.
         """
         if not 0 <= removed <= len(self.indices):
             raise ParameterError(f"{removed} records are to be removed, but {len(self.indices)} were drawn")

@@ -1,4 +1,4 @@
-"""Features ``resnet18``: the input of ResNet-18's last layer, trained on ImageNet (as in Chien et al. 2024)."""
+"""Features ``resnet18``: the input of the last layer of a ResNet-18 trained on ImageNet (as in Chien et al. 2024)."""
 
 import hashlib
 import io
@@ -42,7 +42,7 @@ def load(raw_root: Path) -> Extractor:
     cache or fetched like raw files.
 
     Args:
-        raw_root: Directory to search for the weights first, and to put fetched weights in.
+        raw_root: Directory in which the weights are searched for first, and into which fetched weights are put.
 
     Raises:
         ParameterError: torchvision cannot be imported.

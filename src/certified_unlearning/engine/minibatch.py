@@ -191,13 +191,13 @@ class CyclicObjective:
         return block
 
     def _gradient(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
-        """Return the sum of the gradients of ``rows``, which begin at ``first``; its shape is that of ``by_output``."""
+        """Return the sum of the gradients of ``rows``, shaped like ``by_output``; the first row is row ``first``."""
         return torch.mm(self._derivatives(by_output, rows, first), rows)
 
     def _derivatives(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
-        """Return the derivatives of the losses of ``rows``, which begin at ``first``, with respect to their scores.
+        """Return the derivatives of the losses of ``rows`` with respect to their scores.
 
-        Scores and derivatives have shape (trials * outputs, rows).
+        The first of these rows is row ``first``. Scores and derivatives have shape (trials * outputs, rows).
         """
         scores = torch.mm(by_output, rows.t())
         derivatives = scores.sigmoid_() if self._outputs == 1 else self._softmax_derivatives(scores, first)

@@ -26,7 +26,7 @@ class Progress:
         self._next = self._start + first_seconds
 
     def skip(self, work: int) -> None:
-        """Count work that an earlier, interrupted job did; it does not affect the speed of this job."""
+        """Count work that an earlier, interrupted job did; this job's speed is computed without that work."""
         self._done += work
         self._skipped += work
 

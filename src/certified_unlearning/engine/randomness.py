@@ -28,9 +28,9 @@ NUMBERS_AT_ONCE = 1 << 17
 the values.
 """
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
-"""Limits, by type, between which a random whole number gives a radius with enough precision. Near 0, where
-radii are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are too coarse. In
-both cases, the radius is drawn with 1024 more bits.
+"""Limits, one pair for each type, between which a random whole number gives a radius with enough precision. Near 0,
+where radii are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are too
+coarse. In both cases, the radius is drawn with 1024 more bits.
 
 `accounting.core.rounding.resolution` depends on these numbers.
 """

@@ -25,10 +25,10 @@ with the advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and th
 and there is no warning.
 """
 GOOD = 0.25
-"""Largest noise, divided by the largest score, with a ``C`` or ``alpha`` that a warning may advise."""
+"""Largest noise that a ``C`` or ``alpha`` advised by a warning may cause, as a fraction of the largest score."""
 NEAR_BEST = 0.05
 """Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
-features, AUC is 0.04 to 0.2 lower with the noise `GOOD`, and hardly higher there than with the noise that causes a
+features, the noise `GOOD` makes AUC 0.04 to 0.2 lower. AUC is then hardly higher than with the noise that causes a
 warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)

@@ -239,7 +239,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
         Args:
             gone: Positions of the records to remove.
-            carry_on: Function from the records' rows and labels to the attributes of the estimator that change.
+            carry_on: Function that maps the records' rows and labels to the changed attributes of the estimator.
             others: Rows and labels that replace those of the removed records.
         """
         store, taken = self._store, self._store.take(gone)

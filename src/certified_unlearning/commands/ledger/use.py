@@ -339,9 +339,9 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     Args:
         model_dir: Path of the model directory.
         names_columns: Whether to name a column that dominates the norm of the rows.
-        again: Whether `init` has already warned the operator. Then no advice is tried, because that would take seconds:
-            one line names the command that repeats the warning. A model that became useless causes a warning every
-            time.
+        again: Whether `init` has already warned the operator. If so, no advice is computed, because trying it out takes
+            seconds: one line names the command that repeats the warning. A model that became useless causes a warning
+            every time.
     """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
@@ -374,7 +374,7 @@ class _Write(Protocol):
 
 
 def _write_predictions(model: "LoadedModel", file: Path, write: _Write, threshold: "Threshold | None") -> Iterator[int]:
-    """Write the predictions of one block of records after another; yield the number of predictions in each block."""
+    """Write the predictions block by block; yield the number of predictions in each block."""
     import numpy as np
 
     for records in model.read(file):

@@ -73,5 +73,5 @@ def command(name: str, model_dir: Path) -> str:
 
 
 def print_head(head: str) -> None:
-    """Print the head of the log, as the last line of a command."""
+    """Print the head of the log, as the last line of a command's output."""
     print(f"head: {head}")

@@ -43,7 +43,7 @@ class DeletionFlags:
 
 @dataclass(frozen=True)
 class DeletionCalibration:
-    """Steps and noise by one form of the deletion bound, and what they certify.
+    """Steps and noise for one form of the deletion bound, and what they certify.
 
     Attributes:
         form: The form of the bound that plans the deletion steps.

@@ -39,7 +39,8 @@ class ExactFlags:
 
     Attributes:
         mechanism: A key of `MECHANISMS`.
-        n: The number of records: the fewest before any deletion or, for prefix sums, the most that there will ever be.
+        n: The number of records. For prefix sums, it is the largest number that there will ever be; otherwise, it is
+            the smallest number that is present before any deletion.
         steps: The number of learning steps, ``T``.
         batch_size: The number of records of a mini-batch, ``m``.
         sigma: Standard deviation of the noise per coordinate.
@@ -305,8 +306,8 @@ class ExactMechanism(NamedTuple):
     Attributes:
         plan: A function that returns two plans: with the constants that suffice, and with the published ones.
         noise: The name of the mechanism's noise; empty if it has none.
-        bounded: The assumed bound on records, as a format string that gets the flags.
-        records: Whether n is the least or the largest number of records.
+        bounded: The assumed bound on records, as a format string into which the flags are inserted.
+        records: ``least`` if n is the smallest number of records, ``most`` if it is the largest number.
     """
 
     plan: Callable[[ExactFlags], list[ExactPlan]]
@@ -390,14 +391,14 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
 
 
 def _published(real: float | Fraction) -> int:
-    """Return published steps, or a published batch size, as a whole number; at least 1, even if the source has less."""
+    """Return published steps, or a published batch size, as a whole number; if that is below 1, return 1."""
     if math.isnan(real):
         raise ParameterError(_TOO_FAR_APART)
     return max(1, math.floor(min(real, planning.MOST_STEPS)))
 
 
 def _of_tests(n: int, steps: int, batch_size: int, probability: float) -> float:
-    """Return an upper bound on a deletion's mean number of gradients: two per batch with the record, plus reruns."""
+    """Bound a deletion's mean number of gradients from above: two per batch that holds the record, plus reruns."""
     each = probability_each(_below_one(probability), steps)
     again = recomputation.iterations_run_again(steps=steps, rejection=each, reflected_counts=False)
     return 2 * steps * batch_size / n + batch_size * again

@@ -27,13 +27,14 @@ from certified_unlearning.files import read_yaml
 
 _CALIBRATED_NUMBERS = 40_000_000
 """Largest number of entries of the matrix with which a machine's rate is measured. A much smaller matrix might fit into
-the processor's caches, which are ten times as fast."""
+the processor's caches, which are ten times as fast as memory."""
 _STEP_OVERHEAD = 3e-4
 """Seconds that a step spends outside its matrix products, measured with a small matrix."""
 _BLOCK = 16_384
-"""Rows of a block, as in the engine's objectives: the second product finds these rows in a cache."""
+"""Number of rows in a block, as in the engine's objectives: the second product finds them in a cache."""
 _ENGINE = 2.0
-"""Time of an engine's step, divided by that of its bare products. It was 0.7 to 5 when measured, most often 1 to 2."""
+"""Time of an engine's step divided by that of its matrix products alone. It was 0.7 to 5 when measured, most often 1 to
+2."""
 
 
 @dataclass(frozen=True)

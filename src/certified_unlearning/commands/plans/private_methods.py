@@ -54,7 +54,8 @@ class Method(NamedTuple):
     Attributes:
         name: The method's name in certificates.
         plan: A function that makes the method's plan.
-        optional: Whether the method is left out if it cannot be planned, while other methods are shown.
+        optional: Whether only this method is left out if it cannot be planned; otherwise, an error is raised in this
+            case.
     """
 
     name: str
@@ -80,7 +81,7 @@ def for_loss(target: Target) -> Iterator[Method]:
 
 
 def for_gradients(target: Target) -> Iterator[Method]:
-    """Yield the methods that search for stationary points, as far as the loss allows them."""
+    """Yield those methods that search for stationary points and that the loss allows."""
     problem, one, delta, loss = target.problem, target.epsilon_one, target.delta, target.problem.loss
     # Losses are at least 0, so a loss cannot fall by more than its value at 0.
     gap = loss.at_zero**2
@@ -124,7 +125,7 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return the epsilon and delta of one record that suffice for all covered records, for a method without ``mu``."""
+    """Return the epsilon and delta for one record that ensure those for all covered records, without using ``mu``."""
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

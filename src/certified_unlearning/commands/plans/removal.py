@@ -47,7 +47,7 @@ class ConstantFlags:
 
 @dataclass(frozen=True)
 class CalibrationFlags:
-    """The flags of a calibration: all of ``records``, ``epsilon``, ``sigma`` and ``steps`` but one, or a stream."""
+    """The flags of a calibration: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
 
     records: int | None
     epsilon: float | None

@@ -1,4 +1,4 @@
-"""A column's share of the rows' norm, with and without a range, from a small histogram of its magnitudes."""
+"""A column's share of the rows' norm, with and without a range, computed from a small histogram of magnitudes."""
 
 from collections import Counter
 
@@ -33,7 +33,7 @@ class Magnitudes:
             self._squares += float(np.square(distances).sum())
 
     def mean_square(self, low: float, high: float, rows: int) -> float:
-        """Return the mean over rows of the number's square, with the range from ``low`` to ``high`` mapped to [-1, 1].
+        """Return the numbers' mean square over the rows, after the range from ``low`` to ``high`` is mapped to [-1, 1].
 
         A row without a number counts as 0, the middle of the range. The result is at most 1; overflow gives 1, too.
         """
@@ -45,7 +45,7 @@ class Magnitudes:
         return min(max(mean, 0.0), 1.0) if np.isfinite(mean) else 1.0
 
     def share(self, others: float, rows: int, constant: float = 0.0) -> float:
-        """Return the mean over rows of the share of a row's squared norm that the numbers carry without scaling.
+        """Return the share of a row's squared norm that the unscaled numbers carry, as a mean over the rows.
 
         Args:
             others: The mean contribution of all other columns to the squared norm, above 0.

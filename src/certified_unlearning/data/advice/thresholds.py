@@ -1,4 +1,4 @@
-"""Decision thresholds for two classes, chosen on labelled records: the least probability that predicts a class.
+"""Decision thresholds for two classes, chosen on labelled records: the least probability at which a class is predicted.
 
 A threshold chosen on a model's training records depends on them even after they are removed, so callers must pass other
 records.

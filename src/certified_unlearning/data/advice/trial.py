@@ -63,8 +63,8 @@ class Noise(NamedTuple):
     """Noise on weights.
 
     Attributes:
-        sigma: The noise's standard deviation on each weight. With a step size, the noise scale of each step; less of
-            that noise remains in directions in which the objective is curved.
+        sigma: The noise's standard deviation on each weight. With a step size, it is the noise scale of each step; in
+            directions in which the objective is curved, less of this noise remains.
         step_size: Size of these steps; None if noise was added to the weights in one go.
     """
 
@@ -82,11 +82,11 @@ class Trial:
 
     Args:
         rows: Shape ``(n, features)``.
-        positions: Number of the class of each record, from 0, shape ``(n,)``.
+        positions: Class number of each record, counted from 0, shape ``(n,)``.
         classes: Number of classes.
         of_all: The number of present records, divided by the objective's normaliser; 1 unless some records were
             removed.
-        shares: Default factors on the losses of records of each class, at most 1.
+        shares: Default factor of each class on the losses of its records, at most 1.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Trial:
         Args:
             strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
             noise: Noise on the model's weights.
-            shares: Factors on the losses of records of each class; by default those of the trial.
+            shares: Factor of each class on the losses of its records; by default those of the trial.
         """
         weighed = self._shares if shares is None else tuple(shares)
         halves = self._fitted(strong_convexity, weighed)
@@ -168,7 +168,7 @@ class Trial:
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return eigenvalues and eigenvectors of the Hessian of a score's weights; its diagonal for many columns."""
+        """Return the eigenvalues and eigenvectors of a score's Hessian; for many columns, those of its diagonal."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]

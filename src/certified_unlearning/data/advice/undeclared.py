@@ -1,7 +1,7 @@
 """One message about everything in a table that its declaration does not cover, with what to declare for each column.
 
-The file is read twice more for this message, so it is only made after reading has failed. Counts and values come from
-the records: they are for the operator only.
+The file is read twice more for this message, so the message is made only after reading has failed. Counts and values
+come from the records: they are for the operator only.
 """
 
 import re
@@ -142,7 +142,7 @@ class _Rows:
             self.values |= dict.fromkeys(texts.filter(pa.array(others)).unique().to_pylist()[: _MOST_NAMED + 1])
 
     def where(self, name: str) -> str:
-        """Return the number of rows, and the first one, in words."""
+        """Return the number of these rows, and the number of the first of them, in words."""
         count, first = self.counts[name], f"row {self.first[name]:,}"
         return f"in {counted(count, 'row')}, the first is {first}" if count > 1 else f"in {first}"
 
@@ -151,7 +151,7 @@ def require_covered(table: Table) -> None:
     """Raise `UndeclaredError` if a table has columns with values that its declaration does not cover.
 
     Args:
-        table: The declaration, resolved or not. Its roles are columns of the file.
+        table: The declaration, resolved or not. The columns to which it gives roles must be in the file.
 
     Raises:
         UndeclaredError: There are such columns.

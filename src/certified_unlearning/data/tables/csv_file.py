@@ -151,7 +151,7 @@ def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
     """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
     In that case, the value's first line ends like a row, and a later line begins like one: both have enough commas. If
-    there are quotes, the row that begins may be broken into several lines. Tables of one column are excluded, because
+    the value has quotes, the row that begins may run over several lines. Tables of one column are excluded, because
     every line break would look like this.
     """
     for place, value in enumerate(values):
@@ -220,7 +220,7 @@ def _kind_of(path: str | Path) -> str | None:
 
 
 def _place_of_bad_text(path: str | Path) -> str:
-    """Return the place of the first row that is not UTF-8, in words; decoding is some lines ahead of the rows."""
+    """Return the place of the first row that is not UTF-8, in words; for this, the file is read again."""
     if not Path(path).is_file():
         return str(path)
     with _text(path, "surrogateescape") as text:

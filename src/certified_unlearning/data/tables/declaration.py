@@ -12,7 +12,7 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""Certificates give this name to the features that a declaration makes, of a table or of a user's own data set."""
+"""Name in certificates of the features that a declaration makes, from a table or from a user's own data set."""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
 """The name of such features if the list of classes is taken from the records."""
 

@@ -57,7 +57,7 @@ class Draft:
         categories: The values of each feature of categories; None is a missing value.
         prose: The text features.
         ranges: The lowest and the highest value of each feature of numbers.
-        missing: The number that replaces a missing one, for each feature.
+        missing: The number that replaces a missing value, for each feature.
         target_range: The lowest and the highest label, if it is a number to predict; None for classes.
         checked: The marked entries, as pairs of a key and a column.
     """
@@ -89,7 +89,7 @@ class Draft:
 
     @property
     def marks(self) -> list[tuple[str, str]]:
-        """The marks in the text: the key, and the required replacement."""
+        """The keys that are marked in the text, each with the required replacement."""
         return [
             (key, f"{which(columns)}: {need}" if columns[0] != key else need)
             for key, need in _NEEDS.items()

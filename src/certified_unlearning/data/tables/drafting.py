@@ -388,7 +388,7 @@ def _width(low: float, high: float) -> float:
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
-    """Note which columns would dominate the others without their range, and which one still does with its range."""
+    """Note which columns would dominate the others without their range, and which one does even with its range."""
     squares = {
         name: columns[name].magnitudes.mean_square(*made.ranges[name], columns[name].rows)
         if ("ranges", name) in made.checked

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""Largest share of a feature's variance that the target leaves unexplained if the feature is a rounded copy of it."""
+"""Largest share of a feature's variance that the target leaves unexplained if the feature is the rounded target."""
 
 
 class Suspects:

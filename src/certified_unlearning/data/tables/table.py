@@ -33,7 +33,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Number of feature values that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""Fewest rows for this check: in fewer rows, whole numbers may increase or match the label by chance."""
+"""Fewest rows for a search with `Suspects`: in fewer rows, whole numbers may increase or match the label by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
@@ -83,7 +83,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
     Raises:
         ParameterError: The declaration contradicts itself.
-        DataError: The file cannot be read, lacks a column, its label has fewer than 2 or more than 128 values, or a
+        DataError: The file cannot be read or lacks a column, its label has fewer than 2 or more than 128 values, or a
             class has too few records.
     """
     check(table, table.path)
@@ -136,7 +136,7 @@ def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _plain_name(column: str) -> str:
-    """Return a name without case, blanks and the number that programs add to copies."""
+    """Return a column's name in lower case, without surrounding blanks and the number that programs add to copies."""
     return re.sub(r"[._]\d+$", "", column.strip().casefold())
 
 
@@ -184,8 +184,8 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
 
     Raises:
         ParameterError: The declaration contradicts itself.
-        DataError: The file cannot be read, or a row has a missing or undeclared value, an unknown label, or is too
-            long; the message names row and column.
+        DataError: The file cannot be read, or a row is too long or has a missing value, an undeclared value or an
+            unknown label; the message names row and column.
     """
     all_columns |= table.features is None
     table = resolve(table)
@@ -229,8 +229,8 @@ def read_records(
         identified: Whether identifiers are read, if there are any.
 
     Raises:
-        DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, an unknown
-            label, or is too long; the message names row and column.
+        DataError: The file cannot be read, a column is missing, or a row is too long or has a missing value, an
+            undeclared value or an unknown label; the message names row and column.
     """
     within = as_arrow(source) if not isinstance(source, str | Path) else None
     path = "the table" if within is not None else str(source)
@@ -271,7 +271,7 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
 
     Args:
         table: The declaration.
-        absent: Such words, and their numbers of rows.
+        absent: The number of rows that contain each such word.
     """
     several = next((word for word, count in absent.items() if count > 1), None)
     if several is not None:

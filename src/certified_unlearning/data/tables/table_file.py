@@ -31,7 +31,7 @@ _PARQUET_ROWS_AT_ONCE = 1 << 16
 def batches(
     path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a file in batches; from a CSV file as text, with the help of ``prose``.
+    """Yield some columns of a file in batches; the values of a CSV file, read with the help of ``prose``, are texts.
 
     Raises:
         DataError: The file cannot be read.

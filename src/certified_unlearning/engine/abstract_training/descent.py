@@ -85,7 +85,7 @@ class Descent:
             )
 
     def _require_one_sign(self) -> None:
-        """Raise `ParameterError` unless, with coupled decay, a direction changes all later parameters with one sign."""
+        """Raise `ParameterError` unless, with coupled decay, a direction moves all later parameters with one sign."""
         if not self.momentum or not self.weight_decay:
             raise ParameterError("couples_decay needs both momentum and weight_decay; otherwise, it changes nothing")
         if self.nesterov or self.decay:

@@ -25,7 +25,7 @@ NUMBERS_AT_ONCE = 1 << 18
 
 
 class Sums(NamedTuple):
-    """The sums and extremes of one parameter's gradients that a pass over records keeps.
+    """The sums and extremes that a pass over records keeps for the gradients of one parameter.
 
     Attributes:
         total: Sums of the lower and of the upper bounds, each of shape ``(runs, *parameter)``. If rounding is outward,

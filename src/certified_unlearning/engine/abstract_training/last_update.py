@@ -163,7 +163,7 @@ def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Inter
 
 
 class _Side:
-    """Sum over the records of a batch of lines above their gradients, or of lines above their negated gradients."""
+    """Lines above the gradients of a batch's records, or above the negated gradients, summed over the records."""
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)

@@ -63,7 +63,7 @@ class Neighbourhood:
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
-        """Return the number of extremes of ``records`` gradients that bounds for batches of ``batch`` records need."""
+        """Return how many extremes of ``records`` gradients are kept for bounds on batches of ``batch`` records."""
         return min(records, records - batch + k if self.order_free else k)
 
     def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:

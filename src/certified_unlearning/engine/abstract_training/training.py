@@ -244,7 +244,7 @@ def _followed(
     rate: float,
     bounding: Bounding,
 ) -> "tuple[Box, Box | tuple[coupled.Velocities, ...] | None]":
-    """Return the box and the velocities after an update, in which every past direction counts with one sign."""
+    """Return the box and the velocities after an update; every past direction acts on the parameters with one sign."""
     if descent.couples_decay:
         return coupled.followed(descent, box, cast("Any", velocities), bounds, bounding.rounding)
     up, down = bounding.rounding.up, bounding.rounding.down

@@ -57,7 +57,7 @@ def normal_numbers(key: int, steps: range, features: int) -> Array:
 
     Args:
         key: Address of the noise.
-        steps: Successive numbers of steps in the stream; at least one.
+        steps: Consecutive step numbers in the stream of noise; at least one.
         features: Number of values per step.
     """
     size = randomness.BLOCK_STEPS

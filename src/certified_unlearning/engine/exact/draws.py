@@ -1,7 +1,7 @@
 """Fresh randomness for one run of learning or one edit.
 
-Exact unlearning is a statement about the distribution of a state, so a seed, from which more than the state can be
-computed, must not be kept. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get
+Exact unlearning is a statement about the distribution of a state. A seed must not be kept, because more than the state
+can be computed from it. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get
 their seed from an address (`Draws.at`), so that a run can be repeated.
 
 On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So other numbers cannot be
@@ -77,7 +77,7 @@ class Draws:
         return torch.rand(shape, generator=self._torch, dtype=torch.float64, device=self._device)
 
     def integers(self, below: int, *shape: int) -> Tensor:
-        """Return independent int64 numbers, uniform on 0 to ``below - 1`` up to 53 bits."""
+        """Return independent int64 numbers, uniform from 0 to ``below - 1`` up to the resolution of 53 bits."""
         if self._on_cpu:
             return (self.uniform(*shape) * below).long()
         return torch.randint(below, shape, generator=self._torch, device=self._device)

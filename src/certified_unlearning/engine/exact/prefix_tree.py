@@ -151,7 +151,7 @@ class PrefixTree:
         Args:
             record: Record that is not present.
             positions: Position in each trial, shape ``(trials,)``, from 1 to ``n + 1``. Fresh uniform positions keep a
-                uniform order uniform; the positions ``n + 1`` append the record.
+                uniform order uniform; position ``n + 1`` appends the record.
             draws: Source of fresh random numbers.
 
         Raises:

@@ -128,7 +128,7 @@ class LastUpdate:
 
 
 def _product(slopes: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Return the smallest products of rows of slopes with vectors between two bounds of shape ``(runs, w)``."""
+    """Return the smallest product of each row of slopes with any vector between two bounds of shape ``(runs, w)``."""
     return (slopes.clamp_min(0) @ lower[..., None] + slopes.clamp_max(0) @ upper[..., None])[..., 0]
 
 

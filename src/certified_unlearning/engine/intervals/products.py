@@ -194,9 +194,9 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
 
 
 def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
-    """Return the largest Euclidean norms along a dimension, which is kept.
+    """Return the largest Euclidean norms along a dimension; the result keeps this dimension, with size 1.
 
-    They are never too small, even if squares underflow.
+    The norms are never too small, even if squares underflow.
     """
     largest = values.lower if values.is_point else values.magnitude
     lost = math.sqrt(2 * largest.shape[dim] * rounding.smallest(largest.dtype))
@@ -205,7 +205,7 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
 
 
 def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
-    """Return slack: ``|left|`` times the slack is larger than all rounding errors of a product with ``left``.
+    """Return slack such that ``|left|`` times the slack exceeds all rounding errors of a product with ``left``.
 
     A bound is a sum of at most ``5 inner + 2`` products. Their magnitudes add up to at most ``S`` plus slack, where
     ``S`` is the product of the magnitudes. In any order of summation, the error of a bound without slack is at most

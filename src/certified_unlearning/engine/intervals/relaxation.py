@@ -20,8 +20,8 @@ no harm. But rounding changes the values with which they are multiplied. For a u
 magnitudes of its terms, and ``g`` the result of `Rounding.error_of_sums`. The error of the unit's computed input is at
 most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g |c| V``.
 Slopes, offsets and constants add at most as much again, and every layer adds a few roundings of the sum. The bounds
-assume an error of ``8 g`` instead of ``g``; here, ``g`` is computed for sums of four layer widths plus eight terms per
-layer.
+assume an error of ``8 g`` instead of ``g``; here, ``g`` is computed for sums whose number of terms is four times a
+layer's width, plus eight for each layer.
 """
 
 from collections.abc import Sequence
@@ -138,10 +138,10 @@ def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Ten
 def _magnitudes(
     layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval], rounding: Rounding
 ) -> list[Tensor]:
-    """Return the sum of the magnitudes of each hidden unit's terms; in the first layer, the magnitude of its input.
+    """Return, for each hidden unit, the sum of the magnitudes of its terms; in the first layer, its input's magnitude.
 
     Both the rounding error and the underflow of a unit's input are multiplied by the unit's coefficient. Therefore, a
-    number is added to each sum, so large that the error assumed for it exceeds all underflow.
+    number is added to each sum. It is so large that the error assumed for this number exceeds all underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):

@@ -55,7 +55,7 @@ class Rounding:
             raise ParameterError("bounds must be computed outside of torch.autocast, which lowers the precision")
 
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
-        """Return ``g_n = n u / (1 - n u)``, the largest error of a sum of ``n`` products divided by its magnitude.
+        """Return ``g_n = n u / (1 - n u)``, the largest error of a sum of ``n`` products, relative to their magnitudes.
 
         The result is rounded up generously; it is 0 if rounding is naive. See Higham, *Accuracy and Stability of
         Numerical Algorithms*, section 3.1.

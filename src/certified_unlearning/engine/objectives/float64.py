@@ -122,7 +122,7 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_farthest(self, weights: Array, since: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score since other weights.
+        """Return the gradient, and the largest change of a row's score compared with its score at other weights.
 
         Args:
             weights: Weights, shape ``(d,)``.

@@ -122,7 +122,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Args:
             X: Features, shape ``(n, features)``: an array, a data frame, or a sparse matrix, whose rows become dense.
                 Rows must have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures this.
-            y: Ignored, except that the index of a series names the records of an array.
+            y: Ignored, with one exception: if ``X`` is an array and ``y`` a series, the index of ``y`` names the
+                records.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
@@ -181,7 +182,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
         Args:
             X: Features, shape ``(records, features)``.
-            y: Ignored, except that the index of a series names the records of an array.
+            y: Ignored, with one exception: if ``X`` is an array and ``y`` a series, the index of ``y`` names the
+                records.
 
         Returns:
             Positions of the inserted records, by which `unlearn` names them. They continue the positions of the fitted

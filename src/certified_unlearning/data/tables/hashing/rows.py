@@ -83,7 +83,7 @@ def _gigabytes(size: float) -> str:
 
 
 def without_words(table: Table, rows: csr_array) -> Mapping[str, int]:
-    """Return the number of rows of a resolved table in which each text column has no words."""
+    """Return, for each text column of a resolved table, the number of rows in which the column has no words."""
     return {column: int((np.diff(rows[:, place].indptr) == 0).sum()) for column, place in _places(table, rows.shape[1])}
 
 
