@@ -29,7 +29,7 @@ class LinearModel(UnlearningEstimator):
     norm at most 1 if ``x`` has. The weights of such rows are ``sqrt(2)`` times scikit-learn's weights, so the
     regulariser's strength is halved.
 
-    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to scaled features, after
+    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to features that were scaled by
     ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Args:
@@ -93,12 +93,12 @@ class LinearModel(UnlearningEstimator):
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        """Draw weights of models that are fitted like this one, before and after a removal, and of the comparator.
+        """Draw weights of models fitted like this one, of these models after a removal, and of the comparator.
 
         This model is not changed.
 
         Args:
-            gone: Positions of the only records that are removed.
+            gone: Positions of the removed records; no other records are removed.
             trials: Number of models of each kind.
 
         Raises:

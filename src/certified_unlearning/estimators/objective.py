@@ -35,8 +35,8 @@ class PublicObjective:
         intercept: Whether there is an intercept.
         intercept_regularised: Whether the intercept is regularised.
         class_weights: Class weights ``c`` for the targets -1 and 1.
-        noise: Standard deviation of each weight. With ``by_curvature``, it is the factor in the covariance ``noise^2 n
-            H^-1``, where ``H`` is the Hessian of the objective.
+        noise: Standard deviation of the noise on each weight. With ``by_curvature``, it is the factor in the covariance
+            ``noise^2 n H^-1``, where ``H`` is the Hessian of the objective.
         by_curvature: Whether every step added noise. In this case, weights vary most in directions in which the
             objective is flat.
         unit: Factor by which a regression's published weights are multiplied.

@@ -116,12 +116,12 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
             parameter search over one of these, such as ``GridSearchCV``, is also possible; its ``best_estimator_``
             unlearns.
         indices: Positions of the records in the ``X`` on which the pipeline was fitted, or a mask.
-        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step has these
-            labels from its ``X``, after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas
-            series. If they come from ``y``, the labels of the pipeline's ``X`` have no effect.
+        index: Labels of the records in the index of the data frame, instead of ``indices``. The last step knows these
+            labels from its ``X`` (after ``pipeline.set_output(transform="pandas")``) or from ``y`` (if ``y`` was a
+            pandas series). If they come from ``y``, the labels of the pipeline's ``X`` have no effect.
 
     Returns:
-        A report, which prints as text, on every earlier step.
+        A report on every earlier step; it prints as text.
 
     Raises:
         ParameterError: The last step cannot unlearn, the last step refuses the request, or another step adds or drops

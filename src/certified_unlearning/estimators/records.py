@@ -100,7 +100,7 @@ class RecordStore:
         return self.known_digest
 
     def named(self, indices: Any, index: Any) -> NDArray[Any]:
-        """Return the positions of the records that a request names, in its order; empty for an empty request."""
+        """Return the positions of the records that a request names, in the request's order; empty if it names none."""
         return positions_named(indices, index, n=len(self.known_places), frame_index=self.index)
 
     def removable(self, named: Any) -> Positions:

@@ -132,7 +132,7 @@ class FrameIndex:
 
 
 def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex | None) -> NDArray[Any]:
-    """Return the positions that a request names among ``n`` fitted records, in its order; empty for an empty request.
+    """Return the positions that a request names among ``n`` records, in the request's order; empty if it names none.
 
     Args:
         indices: Positions, or a mask of ``n`` truth values.

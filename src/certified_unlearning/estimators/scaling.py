@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 COPIES = 2
 """Number of arrays that are in memory at the same time: the features, and the rows computed from the features."""
 FITS = 0.25
-"""Largest share of the memory that rows may take if they have the width that an error message proposes."""
+"""Largest share of the memory that rows may take; error messages propose a width that respects this limit."""
 
 
 def dense(X: Any) -> NDArray[Any]:

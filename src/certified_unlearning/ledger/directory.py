@@ -164,7 +164,7 @@ class ModelDirectory:
         return None
 
     def strangers(self) -> list[Path]:
-        """Return files that do not belong to a model directory, so that somebody must have put them there."""
+        """Return files that do not belong to a model directory; somebody must have put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
         copied = self.features, self.label_file(), self.places
         # A copy of the key in the directory, though the key is kept elsewhere, is worth a note.

@@ -53,7 +53,7 @@ class Contents:
         table: The declaration, resolved.
         drowning: The column that dominates a row's norm; None if no column does.
         left_out: The columns of the table that are not used.
-        numbers: The number of numbers that represent the features of one record.
+        numbers: The length of the list of numbers that represents the features of one record.
         classes: The number of records of each class; empty if numbers are predicted.
         classes_from: Whether the classes were declared, or taken from the records; None if numbers are predicted.
         targets: Counts of the numbers to predict; None for classes.
@@ -101,8 +101,7 @@ def initialise(
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
     Args:
-        path: The model directory. It must not exist yet, or must be empty and neither the working directory nor a mount
-            point.
+        path: The model directory. If it exists, it must be empty, and neither the working directory nor a mount point.
         table: The declaration of the table: the path of the records, and how they become rows, labels and identifiers.
             All records are training records, so the declaration must have no split.
         mechanism: The name of one of `MECHANISMS`.

@@ -46,7 +46,7 @@ class AnswersQuality:
         records: The number of records.
         answered: The number of records with an answer.
         right: The number of right answers.
-        most: The number of answered records of the class that is most frequent among them.
+        most: The number of answered records in the class that is most frequent among answered records.
     """
 
     records: int
@@ -350,7 +350,7 @@ class LoadedEnsemble(LoadedModel):
         return {"prediction": named[labels], "abstaining": found.abstaining.numpy()}
 
     def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> "AnswersQuality":
-        """Return the number of labelled records with an answer, and of right answers."""
+        """Return how many labelled records have an answer, and how many of these answers are right."""
         records = right = 0
         by_class = np.zeros(len(self.classes), np.int64)
         for block in blocks:

@@ -1,8 +1,8 @@
 """Quality of the current version on the remaining training records, for the operator only.
 
-The quality is computed from the records without noise, so no guarantee covers it. A value from before a removal may
-reveal something of the removed records. So each call computes the quality anew, and does not write it to any file. Rows
-are read block by block. The module has no heavy imports, because `status` works without PyTorch.
+The quality is computed from the records, and no noise is added, so no guarantee covers it. A value from before a
+removal may reveal something of the removed records. So each call computes the quality anew, and does not write it to
+any file. Rows are read block by block. The module has no heavy imports, because `status` works without PyTorch.
 """
 
 from pathlib import Path

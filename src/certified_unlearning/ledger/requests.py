@@ -35,7 +35,7 @@ _OPTION = "--skip-unknown reports such identifiers, and requests the removal of 
 
 
 class Skipped(NamedTuple):
-    """Somebody who was named, and whose removal was not requested now.
+    """A person whom a request named, but whose removal this request did not record.
 
     Attributes:
         identifier: The person's identifier.

@@ -197,7 +197,7 @@ class Ledger:
         self._connection.execute("RELEASE attempt")
 
     def _follow(self, before: Last) -> Callable[[], object] | None:
-        """Write new events to the second place's log; return a function that undoes this, None without new events."""
+        """Write new events to the second place's log; return a function that undoes this, or None if there are none."""
         path = self.log()
         if path is None or self.last() == before:
             return None
@@ -313,7 +313,7 @@ class Ledger:
         return [event_of(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
-        """Return the count of requests with numbers above ``after``, and the largest of the numbers and ``after``."""
+        """Return the count of requests with numbers above ``after``, and their largest number (``after`` if none)."""
         query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
         count, last = self._connection.execute(query, (after, after)).fetchone()
         return count, last

@@ -1,8 +1,9 @@
 """The causes of a version's weak predictions, and what helps, for the operator only.
 
 Each piece of advice is tried on some of the remaining training records (`data.advice.trial`) before it is given. The
-mechanism decides what is tried (`methods.advice`). The results come from records without noise, so they are not written
-to any file. The trial takes seconds and loads scikit-learn and PyTorch, so it is only made if a warning is due.
+mechanism decides what is tried (`methods.advice`). The results are computed from records, and no noise is added, so
+they are not written to any file. The trial takes seconds and loads scikit-learn and PyTorch, so it is only made if a
+warning is due.
 """
 
 from pathlib import Path

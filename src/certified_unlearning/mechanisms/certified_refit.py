@@ -54,7 +54,7 @@ LOSS_ROUNDING = 1e-13
 """Largest relative increase of a loss that may be due to float64 rounding alone."""
 _ROUNDS = 60
 _QUICK = 15
-"""Number of first steps that need only a smaller gradient.
+"""Number of first steps that are accepted if the gradient becomes smaller.
 
 In later steps, the loss must not rise either. This check costs a pass.
 """

@@ -43,8 +43,8 @@ def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Desce
     """Return the phase of learning and one phase for each request.
 
     All runs have the same variant and removed records. Learning is deterministic, so it needs only one trial for each
-    run. With a secret state, requests need only one trial, too, and the trials are independent publications. Without a
-    secret state, each trial continues from its own publication.
+    run. With a secret state, requests also need only one trial of each run; the given trials are its independent
+    publications. Without a secret state, each trial continues from its own publication.
 
     Args:
         batch: Runs of one variant; their requests remove the same numbers of records.

@@ -1,1 +1,1 @@
-"""A network whose predictions come with certificates that removals would not change them."""
+"""A network that certifies some of its predictions: removals would not change them."""

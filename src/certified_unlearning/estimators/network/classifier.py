@@ -1,4 +1,4 @@
-"""A small network that certifies which of its predictions removals cannot change."""
+"""A small network that certifies some of its predictions: removals cannot change them."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ from certified_unlearning.vocabulary import Clipping
 
 @dataclass(repr=False, eq=False)
 class CertifiedMLPClassifier(Classifier):
-    """A ReLU network that certifies which of its predictions retraining without some records would not change.
+    """A ReLU network that certifies some of its predictions: retraining without some records would not change them.
 
     For each budget ``k``, training computes a box that contains all parameters that the same training could have
     reached if any ``k`` records of each batch had been missing. A label that is constant over the box needs no
@@ -47,9 +47,9 @@ class CertifiedMLPClassifier(Classifier):
     gives**. Until the next training, the parameters still depend on the removed records. So they must stay secret, and
     `save` without training data trains anew first.
 
-    Only the label of an input is certified, not its probability, and only for some inputs. The most inputs are
-    certified with few large batches, few epochs and a small network. Whether an input is certified depends on the
-    records, so answering only certified inputs is not differentially private.
+    Only the label of an input is certified, not its probability, and only for some inputs. More inputs are certified if
+    there are few, large batches, few epochs, and a small network. Whether an input is certified depends on the records,
+    so answering only certified inputs is not differentially private.
 
     The network computes no scaling from the records, so features should be of about size 1, or be scaled by public
     numbers (``feature_ranges`` or ``data_norm``). An estimator must not be used by several threads at once, because
@@ -57,13 +57,13 @@ class CertifiedMLPClassifier(Classifier):
 
     Args:
         hidden_layer_sizes: Number of units of each hidden layer; empty for (multinomial) logistic regression.
-        budgets: The ``k`` of each box, whole numbers in rising order. As many records of each batch as the largest
-            ``k`` can be removed for free.
+        budgets: The ``k`` of each box, whole numbers in rising order. If ``k`` is the largest budget, up to ``k``
+            records of each batch can be removed for free.
         changes: ``removals``; or ``additions and removals``. The boxes of the latter also cover added records, but need
             clipping and certify fewer labels.
         epochs: Number of passes over the batches.
-        batch_size: Number of records in a batch; ``auto``: all records. Records that do not fill a batch are not
-            learned from.
+        batch_size: Number of records in a batch; ``auto``: all records. Left-over records that do not fill a batch are
+            not used for learning.
         step_size: ``alpha``; update ``n``, counted from 0, has step size ``alpha / (1 + decay n)``.
         decay: Decay ``eta`` of the step size.
         clipping: How each record's gradient is clipped: ``clamp`` bounds each entry, ``l2`` bounds the norm, ``none``
@@ -427,7 +427,7 @@ class CertifiedMLPClassifier(Classifier):
 
 
 def _whole(values: Any) -> list[int]:
-    """Return the members of an iterable as a list, or any other value as the only member, which later checks refuse."""
+    """Return the members of an iterable as a list; any other value becomes the only member, and is refused later."""
     if isinstance(values, Iterable):
         return [*values]
     return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]

@@ -48,8 +48,8 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 class PrivateModel(LinearModel):
     """A linear model that keeps no records, and whose noise hides each record that it learned from.
 
-    `fit` may warn that one column dominates the others. This warning is computed from the records without noise, and
-    epsilon does not cover it, so do not publish it.
+    `fit` may warn that one column dominates the others. This warning is computed from the records, and no noise is
+    added. Epsilon does not cover it, so do not publish it.
 
     Args:
         method: Method by which the model becomes private.

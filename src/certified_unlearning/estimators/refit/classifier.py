@@ -29,8 +29,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     records or wide rows, passes over the rows correct the weights instead, if that is sufficient. The condition is that
     ``strict_timing`` is off and that ``n d (8 + d / 20)``, times the number of classes if there are three or more, is
     at least 10 million. Unlike a reading, passes do not remove all traces of removed records from the secret state.
-    With passes, a reading takes place after ``records_between_reads`` removed records, by default at least a tenth of
-    the records.
+    With passes, a reading takes place when ``records_between_reads`` records have been removed, by default at least a
+    tenth of the records.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
     weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is
@@ -63,8 +63,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
             reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, and the
             certificate states such readings.
         downdate: Whether a removal subtracts its records from the Hessian. This takes time ``O(S d^2)`` for ``S``
-            records, and allows more removals before the data are read again. None: removals do so with up to 1000
-            features, or with passes.
+            records, and allows more removals before the data are read again. None: removals subtract their records if
+            there are up to 1000 features, or if passes are used.
         strategy: How three or more classes are learned. ``"softmax"`` is softmax regression. ``"one-vs-rest"`` is a
             logistic regression of each class against all others, as in scikit-learn's
             ``OneVsRestClassifier(LogisticRegression(C))``. With two classes, both strategies are the same.

@@ -86,8 +86,8 @@ class RefitModel(LinearModel):
                 have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` ensures this.
             y: Classes of records, of any type; for regression, targets in the units of ``target_range``.
             public_X: Rows that nobody will ask to remove, shape ``(public rows, features)``, in the same form as ``X``.
-                Their norms must meet the same bound as the records'. With public rows, float32 rows are stored as
-                float64. A private record among the public rows has no guarantee.
+                Their norms must meet the same bound as those of the records. With public rows, float32 rows are stored
+                as float64. A private record among the public rows has no guarantee.
             public_y: Classes or targets of public rows. Each class must also occur among the records.
 
         Returns:
@@ -147,7 +147,7 @@ class RefitModel(LinearModel):
         return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features: sparse ones without duplicates, or an array if scaling changes zeros."""
+        """Return checked features: a sparse matrix without duplicates, or an array if rows are or become dense."""
         scaling = self._scaling()
         stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
         return sparse.canonical(X) if stays_sparse else dense(X)

@@ -40,7 +40,7 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether the file's records had been added already: the current version was made from this file.
+        known: Whether the file had been added already, so that the current version was made from it.
         deleted: Files that an interrupted command had left behind.
         pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.
@@ -67,8 +67,8 @@ def add(
     Args:
         path: The model directory.
         file: A CSV or Parquet file with the columns of `init`, in any order; other columns are ignored.
-        one_spelling: Whether a new identifier that looks like another spelling of a removed person's identifier belongs
-            to a different person. By default, such identifiers are refused.
+        one_spelling: Whether a new identifier that resembles a removed person's identifier belongs to a different
+            person. By default, such new identifiers are refused.
         announce: A function that is called before the model learns, with the new records and the estimated seconds
             that learning takes.
 

@@ -42,8 +42,8 @@ class NewRecords:
         outside: The number of targets outside their range; each is replaced by the nearer end of the range.
         left_out: Columns of the file that are not used.
         spellings: Groups of identifiers that look like spellings of one identifier; at least one of each group is new.
-        unnamed: New identifiers that resemble the identifier of a person in the model of whom only the pseudonym is
-            known.
+        unnamed: New identifiers that resemble the identifier of a person in the model, if only this person's pseudonym
+            is known.
         absent: Identifiers that stand for a missing identifier, such as NULL, and occur in one row each.
         first_of_several_rows: A person with several of the new rows, if nobody had several rows so far; otherwise None.
         answers: The number of pending requests, which the same version answers.
@@ -83,7 +83,7 @@ def read_new_records(
         model: The part of the model that never changes.
         state: State of the ledger.
         file: A CSV or Parquet file with the columns of `init`.
-        one_spelling: Whether a new identifier that resembles the identifier of a removed person belongs to a different
+        one_spelling: Whether a new identifier that resembles a removed person's identifier belongs to a different
             person.
 
     Raises:
@@ -208,7 +208,7 @@ def _add_old_spellings(
     People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that resemble the identifier of a person in the model of whom only the pseudonym is known.
+        The new identifiers that resemble that of a person in the model, if only this person's pseudonym is known.
     """
     unnamed = []
     for new, others in alike.items():

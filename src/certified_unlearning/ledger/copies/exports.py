@@ -55,7 +55,7 @@ class Copy:
     registered: Registered | None = None
 
     def is_outdated(self, state: State) -> bool:
-        """Return whether records were removed from the model since the copy was made, or the copied version is lost."""
+        """Return whether records were removed since the copy was made, or whether the copied version is lost."""
         since = (version for version in state.versions if version.version > self.version)
         return self.is_lost(state) or any(version.batch is not None and version.batch.records for version in since)
 

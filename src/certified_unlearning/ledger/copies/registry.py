@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SCRATCH = ".track"
-"""Directory for files before they are in the registry. After a kill, the system's directory would keep them."""
+"""Directory for files before they are in the registry. After a kill, the system's directory would keep the files."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Publication:
         return frozenset((each.version, each.weights_sha256) for each in self.state.lost)
 
     def is_outdated(self, version: int, weights_sha256: str) -> bool:
-        """Return whether records were removed from the model since the version with this number and these weights."""
+        """Return whether records were removed after the version with this number and these weights was made."""
         return Copy("", version, "", None, weights_sha256).is_outdated(self.state)
 
     def record(self, place: Registered) -> str:

@@ -107,7 +107,7 @@ class Owners:
             identifiers: The given identifiers, in clear text.
 
         Returns:
-            For each given identifier with look-alikes, their names in the ledger.
+            For each given identifier that has look-alikes: the look-alikes' names in the ledger.
         """
         names = self._names()
         if names.hides_people:
@@ -140,7 +140,7 @@ class Owners:
         return int(self._connection.execute(query, (name,)).fetchone()[0])
 
     def row_of(self, identifier: str) -> int | None:
-        """Return the smallest number of a person's rows; None if the person has none."""
+        """Return the number of a person's first row; None if the person has no rows."""
         query = "SELECT min(row) FROM records WHERE identifier = ?"
         row = self._connection.execute(query, (self._names().stored(identifier),)).fetchone()[0]
         return None if row is None else int(row)

@@ -159,7 +159,7 @@ def _require_no_other(ledger: Ledger, path: Path, source: Path) -> None:
 
 
 def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) -> None:
-    """Make the directory's files follow from the appended events. If files are gone, record one more event.
+    """Bring the directory's files up to date with the appended events. If files are gone, record one more event.
 
     Args:
         directory: The model directory.
@@ -192,7 +192,7 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
 def _take_files_as_they_are(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, before: State, after: State
 ) -> None:
-    """Forget the owners of rows removed since; raise `_FilesLackError` unless the files are those of the last event."""
+    """Forget the owners of newly removed rows; raise `_FilesLackError` unless the files are those of the last event."""
     known = {version.event for version in before.versions}
     batches = [version.batch for version in after.versions if version.batch is not None and version.event not in known]
     new = [batch for batch in (*batches, after.planned) if batch is not None and batch != before.planned]

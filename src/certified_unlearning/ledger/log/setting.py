@@ -73,7 +73,7 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
     Args:
         ledger: The ledger.
-        version: Whether to raise the error only if the log may have a newer version of the model, because the caller
+        version: Whether to raise the error only if the log may have a newer version of the model, for a caller that
             depends on nothing else.
     """
     standing = standing_settled(ledger)

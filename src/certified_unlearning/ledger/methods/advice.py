@@ -70,7 +70,7 @@ class Advice(ABC, Generic[PlanT]):
     worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
-        """Yield sentences on what is wrong and what helps. ``quality`` may come from other records than the trial's."""
+        """Yield sentences on what is wrong and what helps. ``quality`` may come from records other than the trial's."""
         same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same), *self._weights(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
@@ -102,7 +102,7 @@ class Advice(ABC, Generic[PlanT]):
         return ""
 
     def _other_mechanisms(self, flag: str) -> Sequence[Option]:
-        """Return models of other mechanisms whose ``C`` is `MORE` times as large; the flag sets this ``C``."""
+        """Return models of other mechanisms, with ``C`` multiplied by `MORE`; ``flag`` sets this ``C``."""
         return ()
 
     def _noise(self, same: PredictionScores) -> Iterator[str]:

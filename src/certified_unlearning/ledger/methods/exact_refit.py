@@ -57,7 +57,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for numbers. For more classes, certified refit, by passes or from zero."""
+    """Newton removal for two classes and for numbers. With more classes, a certified refit, by passes or from zero."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice

@@ -7,8 +7,8 @@ have had, up to rounding.
 
 A removal recomputes the messages of the leaving clients in every round, from their rows, which `apply` reads before it
 zeroes them. If `apply` was killed after it had zeroed these rows, they are gone. Then the sums of the remaining clients
-are computed anew. The difference between the kept sums and these sums is the leaving clients' messages. This takes as
-long as learning anew, and has the same result.
+are computed anew. The kept sums minus these sums are the sums of the leaving clients' messages. This takes as long as
+learning anew, and has the same result.
 """
 
 from collections.abc import Sequence

@@ -95,7 +95,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size), shares)
 
     def _refit(self, words: str, *, C: float = 1) -> Option:
-        """Return a model by Newton removal whose ``C`` is multiplied."""
+        """Return a model by Newton removal, with the present ``C`` multiplied by the argument ``C``."""
         return self._with(words, self.plan.strong_convexity / C, Noise(USUAL_SIGMA))
 
 
@@ -128,7 +128,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the steps that remove rows of the table, given the earlier removals; errors are the learner's."""
+        """Return the steps that remove rows of the table, given the earlier removals; raise the learner's errors."""
         places = self._plan.places_of(dense.positions(self._directory, rows))
         return self._plan.plan_removal(removals(answered), len(rows), places)
 

@@ -19,7 +19,7 @@ GAIN = 0.03
 LITTLE = 0.1
 """If R^2 without noise is below this value, the columns hardly predict the label."""
 LARGER = (10, 100, 1000, 10_000, 100_000)
-"""Factors by which ``C`` is increased in trials. The smallest factor that is nearly the best is named."""
+"""Factors by which ``C`` is increased in trials. Advice names the smallest factor that is nearly the best."""
 LEAST_SPREAD = 0.02
 """If the standard deviation of targets, mapped to [-1, 1], is below this value, their range is far too wide."""
 

@@ -1,1 +1,1 @@
-"""The page for a person about a model, in plain words without technical terms."""
+"""A page about a model, written for one person in plain words without technical terms."""

@@ -349,7 +349,7 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions, first the one that no request depends on a model's output."""
+        """The assumptions that are conditions; those that no request depends on a model's output come first."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 
@@ -360,7 +360,7 @@ class Letter:
 
     @property
     def _weaker(self) -> str | None:
-        """The statement without the first condition; None if it is not about reasons, or if there is no statement."""
+        """The statement without the first condition; None if this is not about reasons, or if there is no statement."""
         return self.certified.with_reactions() if self._depends_on_reasons else None
 
     @property

@@ -74,7 +74,7 @@ REACTIONS = {
         _NO_REACTIONS_OR_TIME
     ),
 }
-"""Assumptions that requests depend on nothing. `Certificate.with_reactions` states what holds otherwise.
+"""Assumptions that requests do not react to anything. `Certificate.with_reactions` states what holds if they do.
 
 These assumptions come first among the conditions."""
 

@@ -27,7 +27,7 @@ FORMAT = "certified_unlearning receipt 1"
 STAGES = ("held", "requested", "planned", "applied")
 """Kinds of events that a receipt of a request can show, in the order in which they occur."""
 ABSENT = "absent"
-"""The kind of the only event that a receipt shows of somebody who had no records in the data."""
+"""The kind of the only event in the receipt of a person without records in the data."""
 
 
 class ReceiptError(LedgerError):

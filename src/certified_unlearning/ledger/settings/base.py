@@ -49,7 +49,7 @@ class Settings(BaseModel, ABC):
         return False
 
     def check(self, mechanism: str, device: str) -> None:
-        """Raise `ParameterError` for a value that is invalid for any records; called before the records are read."""
+        """Raise `ParameterError` if a value is invalid whatever the records are; called before the records are read."""
 
     def check_regression(self, mechanism: str) -> None:
         """Raise `ParameterError` unless the mechanism can learn to predict numbers with these settings."""

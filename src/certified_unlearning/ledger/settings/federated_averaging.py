@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LOUD = 0.4
-"""The standard deviation of the noise in a score above which `init` warns."""
+"""Limit for the standard deviation of the noise in a score; above this limit, `init` warns."""
 
 
 class FederatedSettings(LinearSettings):

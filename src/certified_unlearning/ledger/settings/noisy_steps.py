@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 SLOW = 3
-"""The multiple of the advised ``C n`` above which `init` warns that learning is slow."""
+"""Limit for ``C n``, as a multiple of the advised value; above this limit, `init` warns that learning is slow."""
 
 
 class LangevinSettings(TargetSettings):

@@ -1,4 +1,4 @@
-"""The answer to people without records in the data. It is recorded one time for each person, if it is surely right."""
+"""The answer to people without records in the data. It is recorded once for each person, and only if it is certain."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
         The time when the answer was recorded, in UTC, for each identifier.
 
     Raises:
-        ParameterError: An identifier names nobody. Or it contains, or may be another spelling of, the identifier of
-            somebody who is, or was, in the data: then the answer may be wrong.
+        ParameterError: An identifier names nobody. Or it contains the identifier of a person who is or was in the data,
+            or may be another spelling of that identifier, so that the answer may be wrong.
     """
     nobody = [each for each in unknown if is_absent(each) or not _may_name(each)]
     if nobody:

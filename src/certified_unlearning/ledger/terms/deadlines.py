@@ -78,7 +78,7 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""The terms of a request without dates and hold."""
+"""The terms of a request that has no dates and no hold."""
 
 
 @dataclass(frozen=True)

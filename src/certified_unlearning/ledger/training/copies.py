@@ -139,7 +139,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return the numbers of terms in sums over rows, with waiting rows; None if the number of rows gives them."""
+        """Return how many terms sums over rows have, with waiting rows; None if the number of rows determines this."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

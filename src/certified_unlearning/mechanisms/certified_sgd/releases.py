@@ -1,8 +1,9 @@
 """Labels of a certified network with differential privacy.
 
-The labels use radii, under rules that make radii valid. Certification of a label is not privacy. A neighbour's label
-may not be certified, and answering only certified inputs would publish which inputs these are. Here, every input gets a
-random answer, whose distribution depends on the input's radius (`accounting.private.stable_labels`).
+The publication depends on radii, and the conditions under which radii are valid are checked. Certification of a label
+is not privacy. A neighbour's label may not be certified, and answering only certified inputs would publish which inputs
+these are. Here, every input gets a random answer, whose distribution depends on the input's radius
+(`accounting.private.stable_labels`).
 """
 
 import math
@@ -147,7 +148,7 @@ class ShareRelease:
         share: The noisy share, from 0 to 1. Without noise, it is the mean over ``k = 1, ..., K`` of the share of inputs
             that are certified for ``k`` changes of every batch.
         sigma: Standard deviation of the noise.
-        sensitivity: Largest change of the share without noise by one record.
+        sensitivity: Largest change of the noiseless share that one record can cause.
         largest: The largest number of changes, ``K``.
         inputs: Number of inputs.
         own: Whether the inputs are the records themselves.

@@ -73,7 +73,7 @@ class ShardState:
         pending: Number of records of each slice that left after its shard was last trained.
         trainings: Number of times that a shard was trained again.
         stages: Total number of stages that were trained again.
-        gradients: Total number of records' gradients in one pass of each of these stages.
+        gradients: Total number of gradients of single records, counting one pass of each of these stages.
     """
 
     sharding: Sharding
@@ -104,7 +104,7 @@ class ShardState:
         return sum(self.pending[self._of(shard)])
 
     def usable(self, shard: int) -> int:
-        """Return the number of budgets with boxes when the shard was last trained: those below its smallest batch.
+        """Return the number of budgets that got boxes in the shard's last training: those below its smallest batch.
 
         A stage learns from all records of its slices at once. So the smallest batch is that of the first slice that had
         a record. More removals would leave a batch empty, and an empty batch has no mean to bound.
@@ -150,7 +150,7 @@ class ShardState:
 def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
     """Return the state of an ensemble after requests.
 
-    Each request retrained the shards whose budget it spent.
+    After each request, the shards whose budget it had spent were trained again.
 
     Raises:
         ParameterError: More records left a slice than it had.

@@ -29,8 +29,8 @@ class Votes:
 def decided(possible: Tensor) -> Votes:
     """Return the labels that every assignment of the unknown votes gives.
 
-    If another class wins under any assignment, it also wins if all shards that may vote for it do. So a few assignments
-    decide for all, and no label is withheld unnecessarily.
+    If another class wins under any assignment, it also wins if all shards that may vote for it do vote for it. So a few
+    assignments decide for all, and no label is withheld unnecessarily.
 
     Args:
         possible: Whether each shard may vote for each class, shape ``(shards, records, classes)``. If a single class is

@@ -1,1 +1,1 @@
-"""Mechanisms of exact unlearning: an edit gives model and stored state the distribution of a run on the edited data."""
+"""Mechanisms of exact unlearning: edited models and states have the distribution of a run on the edited data."""

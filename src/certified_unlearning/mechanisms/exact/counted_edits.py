@@ -15,7 +15,7 @@ from certified_unlearning.accounting.core.groups import GroupBudget
 from certified_unlearning.engine.exact.alive import Alive
 
 PrivateLearner = Callable[[Tensor, float, float], Tensor]
-"""A function from the ids of the records, epsilon and delta to a model.
+"""A function that takes the ids of the records, epsilon and delta, and returns a model.
 
 The model must be (epsilon, delta)-indistinguishable from the model of any records that differ by one deletion or
 insertion.

@@ -34,9 +34,9 @@ class ExactDescent(Generic[SettingsT]):
         settings: The constants.
         records: The records. Rows may be added to them, and an id is the position of a row.
         from_batches: Whether an edit computes each changed gradient from all members of its batch, which needs ``m``
-            gradients of records, instead of updating it by the difference. If True, an edit reads no row of a removed
-            record, so these rows may already be erased. Also, the last bits of a gradient do not reveal that the
-            gradient changed.
+            gradients of records. Otherwise, it updates the gradient by the difference. If True, an edit reads no row of
+            a removed record, so these rows may already be erased. Also, the last bits of a gradient do not reveal that
+            the gradient changed.
     """
 
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
@@ -259,7 +259,7 @@ def require_same_settings(learned_with: Descent, given: Descent) -> None:
 
 
 def require_more_than_a_batch(n: int, batch_size: int) -> None:
-    """Raise `AssumptionError` unless every batch leaves out a record, so that a deleted member can be replaced."""
+    """Raise `AssumptionError` unless there are more records than batch members, so that a member can be replaced."""
     if batch_size > n - 1:
         raise AssumptionError(
             f"batch_size must be at most the number of records minus one, also after a request: got {batch_size} of {n}"

@@ -141,7 +141,8 @@ class SubsampledMean:
 class NoisyMean:
     """The mean of all records, with Gaussian noise (Noisy-mean).
 
-    An edit moves the mean by ``|z - mean'| / n``. The edit keeps the value or reflects it.
+    An edit of a record ``z`` moves the mean by ``|z - mean'| / n``, where ``mean'`` is the mean without ``z``, and
+    ``n`` is the number of records with ``z``. The edit keeps the value or reflects it.
     """
 
     def __init__(self, rows: Tensor, sigma: float) -> None:

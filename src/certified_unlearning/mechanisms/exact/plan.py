@@ -208,4 +208,4 @@ _OWN: Mapping[ExactMechanism, tuple[str, ...]] = {
     "quantized-sgd": ("quantum",),
     "subsample-gd": (),
 }
-"""The names of each mechanism's constants in addition to those of every descent."""
+"""The names of the constants that a mechanism has in addition to those of every descent."""

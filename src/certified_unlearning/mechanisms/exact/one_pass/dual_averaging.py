@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected in three points. The increments are single gradients. The
 output is the average of the models, to which the regret bound behind the theorem applies; the last model is many times
-worse. The step size balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream of unknown size,
-steps must depend only on the position (section 5.6).
+worse. The step size balances the terms of that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream of
+unknown size, steps must depend only on the position (section 5.6).
 """
 
 from dataclasses import dataclass

@@ -37,7 +37,7 @@ class FrankWolfe(FromOrigin[FrankWolfeSettings]):
 
     ``v_t`` is the ball's point with the smallest inner product with the noisy sum. The sum of
     ``(t + 1) grad(w_t; z_t) - t grad(w_(t - 1); z_t)`` is ``t + 1`` times an estimate of the population's gradient at
-    ``w_t``, whose variance decreases as ``1 / t``. The output is the last model.
+    ``w_t``. The variance of this estimate decreases as ``1 / t``. The output is the last model.
     """
 
     gradients_per_increment = 2

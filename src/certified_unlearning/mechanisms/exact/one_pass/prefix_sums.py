@@ -2,8 +2,8 @@
 
 Source: Ullah (2024), chapter 5: Algorithms 12 and 13, section D.6.2 for insertions, section 5.6 for streams of unknown
 size. The edit must be chosen without looking at models. Then order, sums, noise and models have the distribution of a
-run that learned the edited records afresh. This holds for any increments and updates. Bounds on them only determine how
-often an edit causes a recomputation (`accounting.tv.tree`).
+fresh run on the edited records. This holds for any increments and updates. Bounds on them only determine how often an
+edit causes a recomputation (`accounting.tv.tree`).
 
 A state contains increments without noise, so it reveals gradients of single records. Two states, before and after an
 edit, reveal the edited record. Exactness concerns each single state, not pairs of states. So old states must be erased,
