@@ -22,7 +22,6 @@ from certified_unlearning.ledger.personal.plain_words import (
     REACTIONS,
     SECRET_STATES,
     in_plain_words,
-    with_distributions,
 )
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.text import counted, noun_of
@@ -409,7 +408,7 @@ class Letter:
         under = f', under "{_NOT_COVERED}"' if gaps else ""
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
         return (
-            f"The certificate states: {with_distributions(self.certified.details())}.",
+            f"The certificate states: {self.certified.details()}.",
             f"Of {counted(conditions + gaps, 'assumption')} not checked, {conditions} {_are(conditions)} among the "
             f"conditions above, and {gaps} {_are(gaps)} left open{under}.",
             *filter(None, (weaker,)),
@@ -417,7 +416,7 @@ class Letter:
                 f"The share of {each.percent} % is {each.formula}, rounded up, with {each.terms}."
                 for each in self.certified.all_shares()
             ),
-            f"It compares with {with_distributions(self.certified.comparator)}. {self.certified.with_known_number()}",
+            f"It compares with {self.certified.comparator}. {self.certified.with_known_number()}",
             f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of the "
             f"certificate's file is {self.state.current.certificate_sha256}.",
         )

@@ -3,7 +3,6 @@
 Certificates keep their own words, which `unlearn verify` compares. A statement without an entry here is shown as it is.
 """
 
-import re
 from collections.abc import Iterable
 
 from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
@@ -182,10 +181,3 @@ PLAIN_WORDS = {
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
     """Return a certificate's statements as sentences without technical terms; each sentence occurs once."""
     return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
-
-
-def with_distributions(text: str) -> str:
-    """Replace "law", which stored texts use, by "probability distribution", so that no lawyer misreads it."""
-    return re.sub(r"\bin law\b", "in probability distribution", text).replace(
-        "same law", "same probability distribution"
-    )
