@@ -189,8 +189,8 @@ def loss_constants(
 def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
     """Return ``lambda / n`` for scikit-learn's ``C``; here the regulariser includes the intercept.
 
-    With an intercept, rows are ``(x, 1) / sqrt(2)``. The weights for such rows are scikit-learn's times ``sqrt(2)``, so
-    the regularisation is half as strong.
+    With an intercept, rows are ``(x, 1) / sqrt(2)``. The weights for such rows are ``sqrt(2)`` times scikit-learn's
+    weights, so the regularisation is half as strong.
     """
     return 1 / (C * n * n * (2 if intercept else 1))
 

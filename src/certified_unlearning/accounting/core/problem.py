@@ -67,13 +67,13 @@ class Problem:
             )
 
     def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
-        """Return the largest distance between the gradients of ``f_D`` and ``f_D'``, if the data differ in ``records``.
+        """Return the largest distance between the gradients of ``f_D`` and ``f_D'``.
 
-        The distance is ``2 M S / n`` for ``replace`` and ``M S / n`` for ``zero-out``. Langevin unlearning's bounds are
-        stated for ``replace``. Adjacency enters them only through this distance. For ``remove``, the distance is
-        ``2 M S / n_t``, where ``n_t`` is the number of records in the larger of the two sets. Half of this distance
-        comes from the records, and half from the normaliser. If rounding is counted, the possible excess of a row's
-        norm above 1 is counted, too.
+        The data sets ``D`` and ``D'`` differ in ``records`` records. The distance is ``2 M S / n`` for ``replace`` and
+        ``M S / n`` for ``zero-out``. Langevin unlearning's bounds are stated for ``replace``. Adjacency enters them
+        only through this distance. For ``remove``, the distance is ``2 M S / n_t``, where ``n_t`` is the number of
+        records in the larger of the two sets. Half of this distance comes from the records, and half from the
+        normaliser. If rounding is counted, the possible excess of a row's norm above 1 is counted, too.
 
         Args:
             records: Number of records ``S``.

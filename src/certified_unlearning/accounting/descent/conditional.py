@@ -393,7 +393,7 @@ def _decay(problem: Problem, steps: float) -> float:
 
 
 def _deviation(beta: float) -> float:
-    """Return a bound on the excess of a 1-Lipschitz function of a Gaussian over its mean.
+    """Return a bound on how far a 1-Lipschitz function of a Gaussian exceeds the function's mean.
 
     The bound fails with probability at most ``beta``.
     """
@@ -401,7 +401,7 @@ def _deviation(beta: float) -> float:
 
 
 def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> float:
-    """Return the sum of both models' distances divided by the noise. A tiny quotient is not rounded down to 0."""
+    """Return the sum of both models' distances, divided by the noise. A tiny quotient is not rounded down to 0."""
     return max((distance.bound(beta) + learned.bound(beta)) / sigma, sys.float_info.min)
 
 

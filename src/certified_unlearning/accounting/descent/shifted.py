@@ -142,7 +142,7 @@ def published_state_curve(
     records_per_request: int | Sequence[int] = 1,
     learning_steps: float = math.inf,
 ) -> GaussianCurve:
-    """Return the curve of the last published model, if each request continues from the published model.
+    """Return the curve of the last published model of a stream in which requests continue from published models.
 
     The noise is fed back. A request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
     Delta``, followed by noise. So the comparator can *only* be a retrained model that is published, noised and
