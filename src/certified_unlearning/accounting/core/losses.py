@@ -89,7 +89,7 @@ def softmax_constants(
     """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
 
     The objective is ``mean_i CE(W x_i, y_i) + (lambda / 2) ||W||^2`` with ``lambda = regularisation * n``. One record's
-    curvature is that of ``diag(p) - p p'`` times ``||x||^2``, at most 1/2. Its gradient has norm ``||softmax - onehot||
+    curvature is ``||x||^2`` times that of ``diag(p) - p p'``, at most 1/2. Its gradient has norm ``||softmax - onehot||
     ||x|| <= sqrt(2)``.
 
     Args:

@@ -30,10 +30,10 @@ class Problem:
         lipschitz: Bound ``M`` on the norm of each record's *data-loss* gradient (the regulariser cancels in every
             difference of two data sets).
         step_size: Step size ``eta``.
-        adjacency: The meaning of erasing a record in the comparator's data set. ``replace``: another admissible record
-            takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the step size
-            and the noise stay the same. ``remove``: the mean is that of the remaining records, with their number as
-            normaliser, while the regulariser, the step size and the noise stay the same.
+        adjacency: The way in which a record is erased from the comparator's data set. ``replace``: another admissible
+            record takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the
+            step size and the noise stay the same. ``remove``: the mean is that of the remaining records, with their
+            number as normaliser, while the regulariser, the step size and the noise stay the same.
         rounding: The rounding errors of a step. By default, arithmetic is exact, as the papers assume.
 
     Raises:

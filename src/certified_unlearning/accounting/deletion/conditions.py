@@ -29,7 +29,7 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return the theorems that hold for steps along gradients of this kind, if their other conditions hold.
+    """Return the theorems that hold for steps along gradients of this kind, if the theorems' other conditions hold.
 
     The theorems' statements on risk hold only for the function whose gradients are followed.
 

@@ -84,7 +84,10 @@ def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_st
 
 
 def fed_back_noise(dimension: int, delta: float) -> float:
-    """Return the norm of the fed-back noise, in standard deviations. A first request must shrink it below ``mu``."""
+    """Return the norm of the fed-back noise, in standard deviations.
+
+    The first request must shrink this norm below ``mu``.
+    """
     return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 

@@ -1,8 +1,8 @@
 """Descent-to-Delete with the least noise that hides the distance from retraining, by shifted `interpolation`.
 
 The algorithm is that of `published`: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
-``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume more than four times the largest
-distance that an endless stream can reach.
+``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume a distance that is more than four
+times the largest one in an endless stream.
 """
 
 import math
