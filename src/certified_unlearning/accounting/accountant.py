@@ -28,8 +28,8 @@ class Accountant:
         name: Name of the accountant in records and certificates.
         form: Name of the accountant in labels, where it follows the name of the mechanism.
         mechanism: The mechanism whose runs the accountant covers.
-        variants: The covered variants of the mechanism, each with its comparator, a description of the model from which
-            the unlearned model is indistinguishable.
+        variants: The covered variants of the mechanism, each with its comparator. The comparator describes the model
+            from which the unlearned model is indistinguishable.
         assumptions: The assumptions of this accountant, in addition to the assumptions of all accountants.
         source: Whether the analysis is from a paper or derived here.
         as_published: Whether a theorem is applied, as in the paper, to a case that the theorem's statement does not
@@ -55,7 +55,7 @@ SEEDED_NOISE = (
     "all seeds if they are 32-bit numbers; the noise cancels in the difference of two models that were made with the "
     "same seed"
 )
-"""Why noise that a seed can repeat is not secret."""
+"""The reason why noise is not secret if a seed can repeat it."""
 ROUNDING_INCLUDED = "the guarantee includes rounding errors"
 SUMS_OF_PRODUCTS = "matrix products are assumed to be computed as sums of products, as all usual libraries compute them"
 """A condition of bounds on rounding."""

@@ -13,7 +13,7 @@ class Guaranteed(NamedTuple):
         extra_delta: Addition to delta for stopping learning before stationarity, for rounding, and for noise.
         epsilon_in_exact_arithmetic: Epsilon by the papers' analysis.
         rounding_error: Largest distance between the end of a computed step and the end of the exact step.
-        noise_delta: The part of ``extra_delta`` for random norms larger than assumed.
+        noise_delta: The part of ``extra_delta`` that covers random norms above their assumed bounds.
         noise_resolution: Largest distance of a step's noise, or of the published noise, from exact Gaussian noise.
     """
 

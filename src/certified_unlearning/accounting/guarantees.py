@@ -150,7 +150,7 @@ def langevin_guarantee(
 
 
 class ExtraDelta(NamedTuple):
-    """Additions to delta: the sum of all, and the part for random norms that are larger than assumed."""
+    """Additions to delta: the sum of all, and the part that covers random norms above their assumed bounds."""
 
     all: float
     noise: float

@@ -1,1 +1,1 @@
-"""What an attack on a model proves about its guarantee: bounds on rates, p-values of guesses, lower bounds."""
+"""What an attack on a model proves about the model's guarantee: bounds on rates, p-values of guesses, lower bounds."""

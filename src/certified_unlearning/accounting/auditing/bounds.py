@@ -15,7 +15,7 @@ ROUNDING = 1e-13
 
 
 def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
-    """Return a lower bound on epsilon, ``ln((rate - delta) / p)``; 0 if that is negative or if ``rate <= delta``.
+    """Return the lower bound ``ln((rate - delta) / p)`` on epsilon, or 0 if it is negative or ``rate <= delta``.
 
     Args:
         rate: Lower bound on the event's probability under the model. In an audit of one run, this is the level
@@ -31,7 +31,7 @@ def epsilon_at_least(rate: float, log_p: float, *, delta: float = 0.0) -> float:
 
 
 def mu_at_least(rate: float, log_p: float, *, extra_delta: float = 0.0) -> float:
-    """Return a lower bound on ``mu``, ``Phi^-1(rate - extra_delta) - Phi^-1(p)``; 0 if that is negative.
+    """Return the lower bound ``Phi^-1(rate - extra_delta) - Phi^-1(p)`` on ``mu``, or 0 if it is negative.
 
     Args:
         rate: As for `epsilon_at_least`.

@@ -1,8 +1,8 @@
-"""Natural logarithms of the probability of at least a given number of right guesses by chance.
+"""Natural logarithms of the probability that at least a given number of guesses are right by chance.
 
-Some of the canaries, a fixed number drawn at random, are members: they were learned and removed. A guesser names
-canaries. If the model's distribution does not depend on which canaries were drawn, the number of right guesses is
-hypergeometric, whatever the guesser does.
+A fixed number of canaries, drawn at random, are members: they were learned and removed. A guesser names canaries. If
+the model's distribution does not depend on which canaries were drawn, the number of right guesses is hypergeometric,
+whatever the guesser does.
 """
 
 import math
@@ -35,7 +35,7 @@ def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
 
 
 def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: int, right: int) -> float:
-    """Return `log_tail` if the guesser also names canaries as non-members.
+    """Return the value of `log_tail` for a guesser that also names canaries as non-members.
 
     The probability is ``P(A + k' - B >= right)``: ``A`` is the number of members among the ``k`` canaries that are
     named as members, and ``B`` is the number of members among the ``k'`` that are named as non-members. A

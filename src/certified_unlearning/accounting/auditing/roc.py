@@ -1,6 +1,6 @@
 """Receiver operating characteristics for scores that depend on each other within one model.
 
-Intervals treat models as the independent units: as in Obuchowski (1997) for the area, and as in Korn and Graubard
+Intervals treat models as the independent units. They follow Obuchowski (1997) for the area, and Korn and Graubard
 (1998) for rates. Their coverage is approximate. If every model gives the same answer, each model counts as a single
 observation.
 """
@@ -93,10 +93,11 @@ class Roc:
     def rate(self, false_positives: float, miss: float = 0.05) -> Measured | None:
         """Return the rate of true positives at a given rate of false positives, or None if there are too few negatives.
 
-        The interval covers both the uncertainty of the rate and the uncertainty of the threshold. The interval's lower
-        end uses a threshold that has more false positives than stated with probability at most ``miss / 4``. The upper
-        end uses a threshold that has fewer false positives than stated with probability at most ``miss / 4``. The rate
-        of true positives at each threshold is bounded (Clopper and Pearson), with error probability ``miss / 4``.
+        The interval covers both the uncertainty of the rate and the uncertainty of the threshold. The two ends use
+        different thresholds. With probability at most ``miss / 4``, the threshold of the lower end has more false
+        positives than stated. With probability at most ``miss / 4``, the threshold of the upper end has fewer false
+        positives than stated. The rate of true positives at each threshold is bounded (Clopper and Pearson), with error
+        probability ``miss / 4``.
 
         Args:
             false_positives: The rate of false positives, between 0 and 1.
@@ -136,7 +137,10 @@ class Roc:
         return float(self._hits(threshold).mean()) * effective, effective
 
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
-        """Return the number of independent observations whose rate would vary as much as it varies between models."""
+        """Return the number of independent observations that these observations are worth.
+
+        The rate of so many independent observations would vary as much as the rate varies between models.
+        """
         from scipy.special import stdtrit
 
         sizes = kind.sum(axis=1)
@@ -151,7 +155,7 @@ class Roc:
 
 
 def _models_with_either(positive: NDArray[np.bool_]) -> int:
-    """Return the number of models that have positives or the number that have negatives, whichever is smaller."""
+    """Return the number of models with positives, or the number with negatives if that is smaller."""
     return int(min(positive.any(axis=1).sum(), (~positive).any(axis=1).sum()))
 
 

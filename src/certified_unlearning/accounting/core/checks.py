@@ -97,7 +97,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 
 
 def make_plain(constants: object, *names: str) -> None:
-    """Replace checked numbers of other types in a frozen data class by Python numbers.
+    """Convert the checked numbers of a frozen data class to Python numbers.
 
     NumPy's short floats would make the results less precise.
     """

@@ -53,7 +53,7 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle: batches, counted from 0, each with the number of these records in it."""
+"""Places of one request's records in a cycle: each pair is a batch, counted from 0, and the number of records in it."""
 
 
 @dataclass(frozen=True)

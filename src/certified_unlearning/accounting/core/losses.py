@@ -89,7 +89,7 @@ def softmax_constants(
     """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
 
     The objective is ``mean_i CE(W x_i, y_i) + (lambda / 2) ||W||^2`` with ``lambda = regularisation * n``. One record's
-    curvature is that of ``diag(p) - p p'`` times ``||x||^2``, at most 1/2. Its gradient has norm ``||softmax - onehot||
+    curvature is ``||x||^2`` times that of ``diag(p) - p p'``, at most 1/2. Its gradient has norm ``||softmax - onehot||
     ||x|| <= sqrt(2)``.
 
     Args:
@@ -189,8 +189,8 @@ def loss_constants(
 def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
     """Return ``lambda / n`` for scikit-learn's ``C``; here the regulariser includes the intercept.
 
-    With an intercept, rows are ``(x, 1) / sqrt(2)``. The weights for such rows are scikit-learn's times ``sqrt(2)``, so
-    the regularisation is half as strong.
+    With an intercept, rows are ``(x, 1) / sqrt(2)``. The weights for such rows are ``sqrt(2)`` times scikit-learn's
+    weights, so the regularisation is half as strong.
     """
     return 1 / (C * n * n * (2 if intercept else 1))
 

@@ -38,7 +38,10 @@ def requests_until_first(shards: int, hits: int) -> float:
 
 
 def _expected(shards: int, hits: int, waiting: Callable[[float], float]) -> float:
-    """Integrate the probability of still waiting, a function of the probability that a shard has too few hits."""
+    """Return the integral of the probability that the wait goes on, which is the expected number of requests.
+
+    ``waiting`` maps the probability that a shard has too few hits to the probability that the wait goes on.
+    """
     require_count(least=1, shards=shards, hits=hits)
     # Beyond this mean number of hits, the probability of still waiting is 0 in double precision.
     end = hits + 12 * math.sqrt(hits * (1 + math.log(shards))) + 50 + 2 * math.log(shards)

@@ -30,11 +30,11 @@ MANY = 16
 RANGE = 280.0
 """Range of scaled ratios, in decimal digits. It is smaller than the range of doubles."""
 FAINTEST = -300.0
-"""Logarithm of the smallest decay whose square a double can represent."""
+"""Logarithm of the smallest decay whose square is representable as a double."""
 UNSEEN = 1e-18
 """Allowed relative error of a sum."""
 FAINTEST_OF_SCALED = -100.0
-"""Logarithm of the smallest decay whose square, times a scaled ratio, a double can represent."""
+"""Logarithm of the smallest decay whose square, multiplied by a scaled ratio, is representable as a double."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
 NORM_EXCESS = 1.1e-6
 """Largest excess of a row's norm above 1. Rows are checked to 1e-6, possibly before they are stored as float32."""
 FAILURE = 2.0**-512
-"""Probability that one random norm exceeds its bound, and probability of the tail that the sampler cuts off."""
+"""Probability that one random norm exceeds its bound. The tail that the sampler cuts off is equally likely."""
 ROWS_IN_A_ROW = 65_536
 """Number of rows in the largest block of `objectives`, whose gradients are added one after another."""
 LEAST_BLOCK = 1024
@@ -210,12 +210,12 @@ def resolution(dimension: int, dtype: str) -> float:
     """Return ``kappa``: the largest distance of a step's noise from exact noise, in standard deviations.
 
     `randomness` draws pairs by the method of Box and Muller. A pair's radius is ``r = sqrt(-2 log U)``, off by at most
-    `RADIUS_ERROR` plus ``4 u r``. An integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float gives ``U`` to
-    ``u``. So ``r^2`` is off by ``2^-w / U + 2 u`` plus the rounding of logarithm and root. For the smallest and the
-    largest ``U``, this error would be large, so these ``U`` are drawn with 1024 more bits. The angle is off by ``18
-    u``. Together with the scaling by the noise's standard deviation, each of ``ceil(d / 2)`` pairs is off by
-    `RADIUS_ERROR` plus ``24 u r``. The compiled noise (`engine.compiled`) is computed in the same way, with the C
-    library's logarithm, cosine and sine.
+    `RADIUS_ERROR` plus ``4 u r``. If ``U`` comes from an integer, it is exact to ``2^-w``, where ``w`` is 31 or 63. If
+    ``U`` comes from a float, it is exact to ``u``. So ``r^2`` is off by ``2^-w / U + 2 u`` plus the rounding of
+    logarithm and root. For the smallest and the largest ``U``, this error would be large, so these ``U`` are drawn with
+    1024 more bits. The angle is off by ``18 u``. Together with the scaling by the noise's standard deviation, each of
+    ``ceil(d / 2)`` pairs is off by `RADIUS_ERROR` plus ``24 u r``. The compiled noise (`engine.compiled`) is computed
+    in the same way, with the C library's logarithm, cosine and sine.
     """
     pairs = -(-dimension // 2)
     return RADIUS_ERROR[dtype] * math.sqrt(pairs) + 24 * UNIT_ROUNDOFF[dtype] * longest_noise(2 * pairs)

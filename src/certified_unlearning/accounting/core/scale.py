@@ -12,7 +12,7 @@ def weights_bound(*, strong_convexity: float, classes: int) -> float:
     """Return a bound on the norm of the weights that minimise logistic or softmax regression on rows of norm at most 1.
 
     Two bounds hold, and the smaller one is returned. With the objective ``F`` and ``k`` classes, the first bound is
-    ``||w|| <= ||grad F(0)|| / m``. There, the gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1
+    ``||w|| <= ||grad F(0)|| / m``. The gradient of a record at 0 has norm at most 1/2 (two classes) or ``sqrt(1
     - 1/k)``. The second bound follows from ``m ||w||^2 / 2 <= F(0)``, where ``F(0)`` is ``log k``.
     """
     gradient = 0.5 if classes == 2 else math.sqrt(1 - 1 / classes)

@@ -159,7 +159,7 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
 
 
 class Requests:
-    """The requests of a schedule. They determine the number of differing records of each step, in any arithmetic.
+    """The requests of a schedule. They determine how many records differ in each step, whatever the arithmetic.
 
     Attributes:
         cycle: The mini-batches.
@@ -353,6 +353,6 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def require_countable(steps: float) -> None:
-    """Raise `InfeasibleError` if learning and all requests have more than `MOST_IN_ALL` steps together."""
+    """Raise `InfeasibleError` if learning and all requests together have more than `MOST_IN_ALL` steps."""
     if steps > MOST_IN_ALL:
         raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")

@@ -1,8 +1,8 @@
 """Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
 
-Source: Chourasia and Shah, Forget Unlearning (ICML 2023). Which theorems survive clipping is derived here. Lemmas F.3
-and F.4 imply that all theorems survive, but these lemmas are wrong: clipped gradients of a convex loss need be neither
-monotone nor the gradient of a function.
+Source: Chourasia and Shah, Forget Unlearning (ICML 2023). This module derives which theorems survive clipping. Lemmas
+F.3 and F.4 imply that all theorems survive, but these lemmas are wrong: clipped gradients of a convex loss need be
+neither monotone nor the gradient of a function.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return the theorems that hold for steps along gradients of a kind, if the theorems' other conditions hold.
+    """Return the theorems that hold for steps along gradients of this kind, if the theorems' other conditions hold.
 
     The theorems' statements on risk hold only for the function whose gradients are followed.
 

@@ -114,10 +114,10 @@ def adaptive_deletion_curve(
     """Return a corrected Theorem 4.3 for convex losses: requests may depend on observed models.
 
     Between observed models, requests are fixed. So `deletion_curve` (Theorem G.9 if no step follows the deletion) holds
-    from *every* observed model on, and the divergences add up. Their sum is at most the printed ``epsilon_dd + p
-    epsilon_dp``. The sum bounds the observed models and the released one jointly. Therefore it also bounds all later
-    releases, which Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an advantage above the
-    `soundness.gaussian_advantage` of this bound.
+    for the steps that follow *each* observed model, and the divergences add up. Their sum is at most the printed
+    ``epsilon_dd + p epsilon_dp``. The sum bounds the observed models and the released one jointly. Therefore it also
+    bounds all later releases, which Theorem 4.1 does not. For `shifted`, a stronger statement holds: no test has an
+    advantage above the `soundness.gaussian_advantage` of this bound.
 
     Args:
         problem: The constants.

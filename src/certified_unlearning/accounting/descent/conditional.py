@@ -84,7 +84,10 @@ def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_st
 
 
 def fed_back_noise(dimension: int, delta: float) -> float:
-    """Return the norm of the fed-back noise, in standard deviations. A first request must shrink it below ``mu``."""
+    """Return the norm of the fed-back noise, in standard deviations.
+
+    The first request must shrink this norm below ``mu``.
+    """
     return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 
@@ -393,7 +396,7 @@ def _decay(problem: Problem, steps: float) -> float:
 
 
 def _deviation(beta: float) -> float:
-    """Return a bound on the excess of a 1-Lipschitz function of a Gaussian over its mean.
+    """Return a bound on how far a 1-Lipschitz function of a Gaussian exceeds the function's mean.
 
     The bound fails with probability at most ``beta``.
     """
@@ -401,7 +404,7 @@ def _deviation(beta: float) -> float:
 
 
 def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> float:
-    """Return the sum of both models' distances divided by the noise. A tiny quotient is not rounded down to 0."""
+    """Return the sum of both models' distances, divided by the noise. A tiny quotient is not rounded down to 0."""
     return max((distance.bound(beta) + learned.bound(beta)) / sigma, sys.float_info.min)
 
 

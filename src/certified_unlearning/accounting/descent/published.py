@@ -51,7 +51,7 @@ def descent_step_size(*, strong_convexity: float, smoothness: float) -> float:
 
 
 def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps: int) -> float:
-    """Return the published noise of Theorem N.1 (Neel et al.'s Theorem 9), if the noiseless weights are kept secret.
+    """Return the published noise of Theorem N.1 (Neel et al.'s Theorem 9), which keeps the noiseless weights secret.
 
     The noise is ``4 sqrt(2) M gamma^I / (m n (1 - gamma^I) (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta))))``. The
     theorem requires at least `least_learning_steps`. It also assumes ``epsilon = O(log(1/delta))``. The constant is not

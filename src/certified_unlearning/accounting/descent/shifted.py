@@ -1,8 +1,8 @@
 """Descent-to-Delete with the least noise that hides the distance from retraining, by shifted `interpolation`.
 
 The algorithm is that of `published`: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
-``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume more than four times the largest
-distance that an endless stream can reach.
+``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume a distance that is more than four
+times the largest one in an endless stream.
 """
 
 import math
@@ -142,7 +142,7 @@ def published_state_curve(
     records_per_request: int | Sequence[int] = 1,
     learning_steps: float = math.inf,
 ) -> GaussianCurve:
-    """Return the curve of the last published model, if each request continues from the published model.
+    """Return the curve of the last published model of a stream in which requests continue from published models.
 
     The noise is fed back. A request is one macro-step with contraction ``gamma^I`` and sensitivity ``(1 - gamma^I)
     Delta``, followed by noise. So the comparator can *only* be a retrained model that is published, noised and

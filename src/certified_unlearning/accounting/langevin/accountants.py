@@ -243,7 +243,7 @@ def initial_epsilon(
     learning_steps: float = math.inf,
     accountant: AccountantName = "lsi",
 ) -> float:
-    """Return an upper bound on epsilon between models learned on data that differ in ``records``.
+    """Return an upper bound on epsilon between models learned on data sets that differ in ``records`` records.
 
     Args:
         problem: The constants.

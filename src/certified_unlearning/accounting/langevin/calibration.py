@@ -1,4 +1,4 @@
-"""Calibration of a removal by an accountant: three of records, sigma, steps and epsilon determine the fourth."""
+"""Calibration of a removal by an accountant: any three of records, sigma, steps and epsilon fix the fourth."""
 
 import dataclasses
 import math

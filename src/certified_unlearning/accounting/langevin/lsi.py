@@ -56,7 +56,7 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
 
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> RenyiCurve:
-    """Return bounds on the Rényi divergence between models learned on data that differ in ``records``.
+    """Return bounds on the Rényi divergence between models learned on data sets that differ in ``records`` records.
 
     By Theorem 3.3 (strongly convex), the bound is ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta
     T))``. For other adjacencies than ``replace``, the sensitivity of that adjacency replaces ``2 M S / n``.

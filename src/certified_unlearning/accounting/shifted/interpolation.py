@@ -145,7 +145,7 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 
 
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
-    """Return how well models learned on data that differ in ``records`` can be distinguished.
+    """Return how well models learned on data sets that differ in ``records`` records can be distinguished.
 
     ``mu`` is ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
 
