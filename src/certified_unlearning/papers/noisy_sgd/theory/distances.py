@@ -107,7 +107,7 @@ def sequential_distances(
         radius: The radius ``R``.
 
     Returns:
-        The distances, one for each request, which is one more than ``steps``.
+        The distances, one for each request; there is one more request than ``steps``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.
