@@ -51,7 +51,7 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
 @measure
 def retrained_outside(*, recut: bool = False) -> float:
-    """Return the number of retrainings of logistic regression, each without one record, that leave the box.
+    """Return how often logistic regression leaves the box when it is retrained without one record.
 
     The data are three records in one batch or, with ``recut``, four records in batches of two that are drawn again when
     a record leaves.
