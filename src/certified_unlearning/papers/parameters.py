@@ -317,7 +317,7 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
 
 
 def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
-    """Return the keys that a preset sets, and the keys of presets that it extends, up to the first with other data."""
+    """Return the keys set by a preset and by the presets that it extends, up to the first preset with other data."""
     presets = content["presets"]
     dataset = _dataset(content, name)
     keys: set[str] = set()

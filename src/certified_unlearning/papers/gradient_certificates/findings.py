@@ -41,7 +41,7 @@ def shares(rows: pd.DataFrame) -> str:
 
 
 def service(evidence: Evidence) -> list[str]:
-    """Return a sentence about the savings and the cost of budgets, in a list that is empty without random requests."""
+    """Return a list of one sentence about the savings and cost of budgets; it is empty without random requests."""
     if not evidence.has_table(SERVICE.name):
         return []
     rows = evidence.table(SERVICE.name)

@@ -37,8 +37,8 @@ Measured values are means over trials; columns that end in ``_std`` are standard
 
 ``n`` is the number of training records of the new class. ``channels`` is empty if the rows are not images. Shares and
 accuracies are for the test records of the new class; in columns that begin with ``others_``, they are for all other
-test records. Columns that end in ``_before`` are for the network before fine-tuning. ``seconds`` is the time of all k
-and trials together, without pre-training.
+test records. Columns that end in ``_before`` are for the network before fine-tuning. ``seconds`` is the total time for
+all k and all trials, without pre-training.
 """
 
 

@@ -28,8 +28,8 @@ ROWS = pa.schema(
 
 Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
-``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks in the box. ``seconds`` is the time of
-all k and trials together.
+``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks in the box. ``seconds`` is the total time
+for all k and all trials.
 """
 
 

@@ -37,9 +37,9 @@ without an answer, over all requests, and ``refused_most`` is the largest share 
 the number of gradients of plain SISA divided by ours, for the same requests. ``against_retraining`` is the number of
 gradients of retraining all shards after each request, divided by ours. Both are empty if no shard was retrained,
 because our number is then 0. ``compared`` is the number of answers that were compared with those of the retrained
-ensemble, and ``wrong`` is the number of these answers that differ. ``changed`` is the number of the retrained
-ensemble's labels at these requests that differ from the first labels. ``box_cost`` is the time of training with boxes
-divided by the time without boxes: the relative cost of one of our gradients.
+ensemble, and ``wrong`` is the number of these answers that differ. At the requests with a comparison, ``changed``
+counts the retrained ensemble's labels that differ from the labels before the first request. ``box_cost`` is the time of
+training with boxes divided by the time without boxes: the relative cost of one of our gradients.
 """
 
 

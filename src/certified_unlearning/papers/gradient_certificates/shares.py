@@ -27,8 +27,8 @@ ROWS = pa.schema(
 Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
 ``share`` is the share of certified test predictions, and ``certain_accuracy`` is the share of test predictions that are
-both certified and correct. ``seconds`` is the time of training with all k at once and of certifying, for all trials
-together.
+both certified and correct. ``seconds`` is the total time of all trials, for training with all k at once and for
+certifying.
 """
 
 

@@ -206,7 +206,7 @@ class Shares(Sweep):
 
 
 def unknown_data(said: str, data: str) -> str | None:
-    """Return a sentence about an unknown name of data, which begins with ``said``, or None if the name is known."""
+    """Return a sentence, beginning with ``said``, about an unknown name of data, or None if the name is known."""
     if data in KNOWN or is_file(data):
         return None
     return (
@@ -221,7 +221,7 @@ def files_of(data: Iterable[str]) -> tuple[str, ...]:
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
-    """Return a sentence about wrong numbers of records, which begins with the key, or None if they are right."""
+    """Return a sentence, beginning with the key, about wrong numbers of records, or None if they are right."""
     if k != sorted(k):
         return f"{key} has k = {k}, but these numbers must rise"
     if mode == "unlearning" and k[-1] >= batch_size:

@@ -39,7 +39,7 @@ class Figure3b(Sweep):
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
-        """Return the sweep for ``n`` records, without sizes of requests that no longer divide the removed records."""
+        """Return the sweep for ``n`` records, keeping only request sizes that divide the number of removed records."""
         made = super().fitted(defaults, n=n)
         if "records_per_request" not in defaults:
             return made

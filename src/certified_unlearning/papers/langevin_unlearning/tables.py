@@ -63,7 +63,9 @@ def constants_by_rule(inputs: Inputs, records: Collection[int]) -> pd.DataFrame:
 
 
 def table2(inputs: Inputs) -> pd.DataFrame:
-    """Return the noise of Descent-to-Delete with secret state, by rule for ``L``, accountant, steps ``I`` and epsilon.
+    """Return the noise of Descent-to-Delete with secret state.
+
+    There is one row for each rule for ``L``, accountant, number ``I`` of steps and epsilon.
 
     ``descent-to-delete N.1`` is the paper's Table 2; ``descent-to-delete shifted`` is the smallest noise for the
     distance after one request.

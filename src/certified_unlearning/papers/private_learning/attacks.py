@@ -61,7 +61,7 @@ class Attack:
 
 
 def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, others: float = 0.0) -> BoundedRecords:
-    """Return records of one column: the first has one row, all others another, and all have the same target.
+    """Return records of one column: the first has its own row, all others share a row, and all have the same target.
 
     Args:
         row: The row of the first record; 0 for an empty place.

@@ -20,7 +20,7 @@ FALSE_ALARM = 1e-6
 LIKELY = 0.05
 """The delta at which mechanisms with sampling are audited; the usual number of runs is enough to measure it."""
 EXACTLY = 1e-9
-"""The relative excess over the stated value from which an enumerated or exact value counts as larger."""
+"""The relative excess over the stated value above which an enumerated or exact value counts as larger."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 
@@ -31,7 +31,7 @@ class Audit:
 
     Attributes:
         mechanism: The mechanism.
-        planted: The fault that was planted in it; empty for none.
+        planted: The fault that was planted in the mechanism; empty if there is none.
         method: The method of the audit.
         unit: The unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
         relation: The neighbouring relation of data sets.

@@ -1,4 +1,4 @@
-"""The common parts of the figures of certified shares: lines with bands, and the looks of levels."""
+"""The common parts of the figures of certified shares: lines with bands, and the hues and markers of levels."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _MARKERS = "osD^vPX"
 
 
 def looks_of_levels(levels: "pd.Series[Any]", style: FigureStyle, *, others: int = 0) -> dict[Any, Look]:
-    """Return a hue and a marker for each distinct level, in increasing order; ``others`` hues stay free."""
+    """Return a hue and a marker for each distinct level, in increasing order, and leave ``others`` hues free."""
     distinct = sorted({*levels})
     hues = colours(style, len(distinct) + others)
     return {

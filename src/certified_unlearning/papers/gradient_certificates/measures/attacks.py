@@ -29,7 +29,7 @@ _SIGMA = 1.0
 
 @dataclass(frozen=True, eq=False)
 class _Attacked:
-    """A network with all targets, networks that each lack one target, and the box around the first network (privacy).
+    """A network with all targets, networks that each lack one target, and the first network's box for privacy.
 
     Attributes:
         network: The architecture, 6-8-2.
@@ -203,7 +203,10 @@ def _noise(attacked: _Attacked, scale: float, draw: int) -> list[Parameters]:
 
 
 def _passes(attacked: _Attacked, noise: list[Parameters]) -> bool:
-    """Return whether noisy parameters pass the check of Section 4.4.2: they must be in the box without noise."""
+    """Return whether noisy parameters pass the check of Section 4.4.2.
+
+    They must be in the box of training without noise.
+    """
     return bool(_inside(attacked.box, _retrained(attacked, noise, without=False)).all())
 
 

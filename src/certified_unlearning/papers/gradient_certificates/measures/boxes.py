@@ -37,7 +37,7 @@ def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> fl
 
 @measure
 def fixed_over_bound(*, normaliser: Normaliser) -> float:
-    """Return the update by a batch of two with one more gradient, divided by the update's bound for k = 1.
+    """Return the update after one gradient is added to a batch of two, divided by this update's bound for k = 1.
 
     All gradients are at the clipping level.
 
@@ -51,7 +51,7 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
 @measure
 def retrained_outside(*, recut: bool = False) -> float:
-    """Return the number of retrainings of logistic regression, each without one record, that leave the box.
+    """Return how often logistic regression leaves the box when it is retrained without one record.
 
     The data are three records in one batch or, with ``recut``, four records in batches of two that are drawn again when
     a record leaves.
@@ -93,7 +93,7 @@ def status_changes() -> float:
 
 @sweep("b = {batch_size}", then=last_over_first)
 def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
-    """Return the width of the widest side of the box at the last batch size, divided by this width at the first.
+    """Return the width of the box's widest side at the last batch size, divided by its width at the first batch size.
 
     The check uses a 2-4-2 network, k = 1, three updates and privacy. With ``zero``, all inputs and the first biases are
     0, so every unit stays at the kink of ReLU.

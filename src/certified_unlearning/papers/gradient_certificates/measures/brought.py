@@ -30,8 +30,8 @@ _CONTENT = {
 def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float, beyond: int) -> float:
     """Return the smallest batch with which the wanted share is unlearning-safe, or the largest tried if none is enough.
 
-    Privacy never needs smaller batches than unlearning. Whether the smallest batch is above ``beyond`` is known only if
-    a batch of that size was tried and was not enough, or if a batch up to that size was enough.
+    Privacy never needs smaller batches than unlearning. The rows must show whether the smallest batch is above
+    ``beyond``: either a batch of that size was tried and was not enough, or a batch of at most that size was enough.
     """
     rows = _rows(evidence, BATCHES.name, AMEX)
     own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]

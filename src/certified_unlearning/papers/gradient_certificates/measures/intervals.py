@@ -21,7 +21,7 @@ _BOXES = 500
 
 @measure
 def members_outside_products() -> float:
-    """Return the number of products of members of random boxes that are outside the midpoint-radius product."""
+    """Draw members of random boxes, and return how many of their products are outside the midpoint-radius product."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
     bounds = rump_product(left, right)
@@ -52,7 +52,7 @@ def width_over_exact() -> dict[str, float]:
 
 @measure
 def matrix_products(*, form: Literal["printed", "factored"]) -> float:
-    """Return the number of matrix products for the midpoint and the radius ``|A| Br + Ar |B| + Ar Br`` of a product.
+    """Return how many matrix products are needed for a product's midpoint and radius ``|A| Br + Ar |B| + Ar Br``.
 
     ``factored`` computes ``Ar (|B| + Br)`` as one product; the check compares it with the printed form on random boxes.
     """
@@ -82,7 +82,7 @@ def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list
 
 @measure
 def softmax_members_outside(*, printed: bool) -> float:
-    """Return the number of softmax values of members of random boxes of logits that are outside their bounds."""
+    """Draw members of random boxes of logits, and return how many of their softmax values are outside their bounds."""
     generator = torch.Generator().manual_seed(_SEED)
     box = _box((_BOXES, 3), generator)
     lower, upper = softmax_bounds(box)

@@ -177,7 +177,10 @@ def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smalles
 
 @measure
 def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> dict[str, float]:
-    """Return the shares for privacy minus those for unlearning, or at each stop minus those at the preceding stop."""
+    """Return the shares for privacy minus those for unlearning, or the changes of shares during training.
+
+    The changes are from each number of epochs to the next.
+    """
     found: dict[str, float] = {}
     for k, own in table_of(evidence, HEAD.name).groupby("k", sort=True):
         shares = own.pivot_table("share", "epochs", "mode")

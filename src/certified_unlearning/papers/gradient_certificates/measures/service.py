@@ -51,7 +51,7 @@ def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def refused_of_one_shard_less_in_turn(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return the refused share if all requests go to one shard, minus that if they go to each shard in turn."""
+    """Return the refused share if all requests go to one shard, minus the share if they go to the shards in turn."""
     both = _service(evidence, "one shard").merge(_service(evidence, "in turn"), on="budget")
     return {_budget(row): row["refused_x"] - row["refused_y"] for _, row in both.iterrows()}
 

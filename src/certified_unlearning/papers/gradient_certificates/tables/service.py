@@ -183,7 +183,7 @@ def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[i
 
 
 def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
-    """Return the gradients, for single passes, of plain SISA and of retraining all shards after each request."""
+    """Count the gradients of plain SISA, and those of retraining all shards after each request, for single passes."""
     plain, everything = ShardState(sharding), 0
     for each in places:
         plain.remove(each)

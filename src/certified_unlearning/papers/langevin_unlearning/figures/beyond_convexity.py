@@ -21,7 +21,7 @@ _EPSILONS = (1e-6, 1e4)
 
 
 _NAMED_AT = 1e3
-"""The epsilon at which the radius of a limit is written."""
+"""The epsilon at which the line of a limit is labelled with its radius."""
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:

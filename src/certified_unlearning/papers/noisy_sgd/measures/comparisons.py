@@ -87,9 +87,9 @@ def place_over_averaged(
 
 @sweep("b = {batch_size}, K = {epochs}")
 def ours_over_theirs(*, batch_size: int, epochs: float, unit: Literal["mu", "epsilon"] = "mu") -> Quantity:
-    """Return our ``mu`` or epsilon divided by the paper's at the worst position, for numbers of epochs.
+    """Return our ``mu`` or epsilon divided by the paper's, at the worst position after ``epochs`` epochs.
 
-    0 epochs mean one step.
+    The value 0 stands for one step.
     """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = max(1, round(epochs * cycle.batches))

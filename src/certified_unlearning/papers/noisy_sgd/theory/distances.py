@@ -22,7 +22,7 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
 
     Raises:
         ParameterError: ``n`` is not the batch size.
-        AssumptionError: The adjacency is ``remove``, with which records do not keep their places.
+        AssumptionError: The adjacency is ``remove``, under which records do not keep their places.
     """
     require_count(least=1, records=records)
     if problem.n != cycle.batch_size:
@@ -46,7 +46,7 @@ def learned_distance(
     The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, and ``min(T s, 2 R)`` for
     ``c = 1``. This formula is derived here. Let both processes have the same noise. Each step contracts the distance by
     ``c``. Once per epoch, in step ``p``, the two batches differ, and the step also adds at most ``s``. The last
-    addition is contracted ``l - p`` times, and each addition is contracted ``l`` times more than the one an epoch
+    addition is contracted ``l - p`` times, and each addition is contracted ``l`` times more than the addition one epoch
     later. The sum of this geometric series is ``Z``. Projection never increases the distance of two points, and keeps
     them within ``2 R``. The coupling holds almost surely, which gives ``W_infinity``. Quadratic losses of curvature
     ``m`` whose gradients differ by ``2 M`` in one direction reach the bound.
@@ -90,7 +90,7 @@ def sequential_distances(
     records: int = 1,
     radius: float | None = None,
 ) -> list[float]:
-    """Return the distances, at each request, from a process that never had the records removed until then.
+    """Return the distances, at each request, from a process that never had those records that are removed by then.
 
     The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. In the steps of
     request ``s``, both processes have the same data, so their distance contracts. The next removed record is one more
@@ -107,7 +107,7 @@ def sequential_distances(
         radius: The radius ``R``.
 
     Returns:
-        The distances, one for each request, which is one more than ``steps``.
+        The distances, one for each request; there is one more request than ``steps``.
 
     Raises:
         AssumptionError: ``step_size`` exceeds ``2 / L``.

@@ -37,8 +37,8 @@ def pooled(
 
     Without the noise of learning, all differences would arrive at the end of learning as `learned_distance`, and the
     value would be `hidden_mu`. More noise allows more shifts and never makes a pooled value larger, so our value never
-    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` at any epoch. The starts that are
-    tried leave 0, 1, 2, 4, 8, ... epochs of learning.
+    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` at any epoch. The restarts that
+    are tried are 0, 1, 2, 4, 8, ... epochs before the end of learning.
 
     Args:
         problem: The constants of a batch.
@@ -92,8 +92,8 @@ def pooled(
 def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
     """Return the smallest epsilon, rounded up, for a Gaussian pair that is drawn uniformly from several pairs.
 
-    The mean of the deltas of all pairs is the delta for the drawn index together with the outcome. The epsilon is
-    therefore exact if these deltas are exact, and the order of the records may be published.
+    The mean of the deltas of all pairs is the delta of publishing the drawn index together with the outcome. The
+    epsilon is therefore exact if these deltas are exact, and the order of the records may be published.
 
     Args:
         mus: The ``mu`` of the pairs, at least one.

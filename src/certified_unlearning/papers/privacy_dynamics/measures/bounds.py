@@ -1,4 +1,4 @@
-"""Measures of bounds on the divergence: compared with exact values and with each other, and as in Figs. 1 and 2."""
+"""Measures of bounds on the divergence, compared with exact values, with each other, and with Figs. 1 and 2."""
 
 import math
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def changes_of_dynamics_by_curvature(*, strong_convexity: float, steps: Steps) -
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float:
-    """Return how the first step at which Corollary 1 reaches a share of its limit changes with strong convexity."""
+    """Return how strong convexity changes the first step at which Corollary 1 reaches a share of its limit."""
     problem = figure_1(strong_convexity)
     target = share * bounded("corollary-1", problem, steps=math.inf)
     return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)
@@ -84,7 +84,7 @@ def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha:
 
 @measure
 def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, alpha: list[float]) -> list[Quantity]:
-    """Return how the first number of steps after which a bound is below composition changes with the order."""
+    """Return how the order changes the first number of steps after which a bound is below composition."""
     return changes(first_steps_below_composition(bound=bound, strong_convexity=strong_convexity, alpha=alpha))
 
 

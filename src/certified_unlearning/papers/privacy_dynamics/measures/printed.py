@@ -1,4 +1,4 @@
-"""Measures of formulas whose printed form cannot be meant: each formula is computed as printed and as meant."""
+"""Measures of formulas that cannot be meant as they are printed: each is computed both as printed and as meant."""
 
 import math
 
@@ -21,7 +21,10 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half; settings of Fig. 1."""
+    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half.
+
+    The constants of the problem are those of Fig. 1.
+    """
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
     return float(curve(np.array([10.0]))[0]) / bounded("theorem-2", problem, steps=steps)
