@@ -238,8 +238,8 @@ class LinearLearner(BaseModel):
             dataset: Name of the data set; it must not be the name of a built-in data set.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
-            data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
-                it is not stated.
+            data_digest: Digest of the training data; with a key if nobody may guess removed records from the digest.
+                None if it is not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(
