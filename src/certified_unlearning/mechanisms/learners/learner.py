@@ -234,7 +234,7 @@ class LinearLearner(BaseModel):
         """Return the run up to the last removal of ``history``, for `certificate.of`.
 
         Args:
-            history: All removals so far. If it is empty, the run guarantees nothing (epsilon = 0).
+            history: All removals so far. If it is empty, the run has nothing to guarantee (epsilon = 0).
             dataset: Name of the data set; it must not be the name of a built-in data set.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
