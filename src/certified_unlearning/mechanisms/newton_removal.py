@@ -1,15 +1,15 @@
 """Newton removal: requests are answered in time ``O(S d + d^2)``, whatever the number of remaining records.
 
-The mechanism is for logistic regression of two classes and for ridge regression, for which a step is exact up to
-rounding. A request takes one step against the removed records' contribution to the gradient, with a factor that was
-made when the data were last read. Then it bounds the remaining gradient (`accounting.residual.newton`). If the bound
-stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The data are also
-read after more removals than the plan allows.
+The mechanism is for logistic regression of two classes and for ridge regression. In ridge regression, a step is exact
+up to rounding. A request takes one step against the removed records' contribution to the gradient, with a factor that
+was made when the data were last read. Then it bounds the remaining gradient (`accounting.residual.newton`). If the
+bound stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The data are
+also read after more removals than the plan allows.
 
-All parts of a model are secret. Until the data are read again, they are a function of removed records. With downdates,
-the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed records. The
-factor only guides the solver; the remainder of its solution is evaluated with the matrix. A reading starts from
-scratch, so nothing of the removed records stays.
+All parts of a model are secret. Until the data are read again, these parts are functions of removed records. With
+downdates, the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed
+records. The factor only guides the solver; the remainder of its solution is evaluated with the matrix. A reading starts
+from scratch, so nothing of the removed records stays.
 
 If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first. A pass
 evaluates the gradient over the remaining rows and takes one more step against all of it, with the existing matrix. The
@@ -60,7 +60,7 @@ Objective = LogisticRegression64 | RidgeRegression64
 Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
-"""Share of the first gradient that is small enough on a sample, because a sample's own error is larger."""
+"""Norm of a small enough gradient on a sample, as a share of the first norm; the sample's own error is larger."""
 LEAST_NARROW = 256
 """Smallest number of columns for which products take most of the time of a Hessian."""
 NARROW_SHARE = 0.01
@@ -172,7 +172,9 @@ class NewtonRemoval:
         return min(model.residual, self.plan.least_curvature * away * rounding.OUTWARD)
 
     def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
-        """Return the model after passes, as long as each pass halves the certified bound; None if no pass suffices.
+        """Return the model after passes that correct the weights; None if passes do not suffice.
+
+        Passes end when the certified bound is small enough, or when a pass does not halve it.
 
         Args:
             model: The model after the step of a request.
@@ -193,7 +195,7 @@ class NewtonRemoval:
             before = after
 
     def _read(self, objective: Objective, weights: Array, at: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score since ``at``; infinite without evaluation."""
+        """Return the gradient, and the largest change of a row's score since ``at``, or infinity if not evaluated."""
         if norm_above(weights - at) <= NEAR:
             return objective.gradient(weights), math.inf
         # A plan of ridge regression uses no passes.
@@ -357,8 +359,8 @@ class NewtonRemoval:
         Args:
             objective: The loss.
             weights: Weights at which to start.
-            share: Share of the first gradient that is small enough. A gradient that suffices for the last step of a
-                reading is always small enough.
+            share: Norm of a small enough gradient, as a share of the norm of the first gradient. A gradient that
+                suffices for the last step of a reading is always small enough.
             narrow: Whether Hessians are computed from float32 products.
         """
         enough = self._start_gradient
@@ -396,7 +398,10 @@ class NewtonRemoval:
 
     @property
     def _narrow(self) -> bool:
-        """Whether a float32 Hessian is accurate enough for requests, whose bounds include its error times the step."""
+        """Whether a float32 Hessian is accurate enough for requests.
+
+        The bounds of requests include the error of the Hessian times the step.
+        """
         plan = self.plan
         longest = rounding.ROW_NORM / (plan.n * plan.strong_convexity)
         return self._narrow_guides and self._narrow_error * longest <= NARROW_SHARE * plan.budget

@@ -38,7 +38,8 @@ The smallest strong convexity is the inverse of this number. Beyond these limits
 overflow.
 """
 SHARE_LEFT = 10
-"""The data are read again after the removal of one in this many records, if the budget requires no reading."""
+"""Number ``k``: the data are read again after the removal of one record in ``k``, unless the budget requires it
+earlier."""
 DEAR = 1e7
 """Models are corrected by passes if learning anew reads at least this many entries, which needs ten milliseconds."""
 SELDOM = 10
@@ -78,7 +79,7 @@ class RefitPlan(BaseModel):
             suffices, instead of learning anew. With three classes or more in one softmax regression, every request
             corrects the weights in this way. Plans of earlier releases have no passes.
         public_records: Number of public rows, which are in the objective and never leave.
-        public_curvature: Addition ``k`` of the public rows to ``m`` between the exact minimiser and the weights,
+        public_curvature: Curvature ``k`` that public rows add to ``m`` between the exact minimiser and the weights,
             whatever the other records are (`accounting.residual.public`); 0 if it is not worthwhile.
         class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
         sparse: Whether rows are sparse and every request refits. The reason is that rows have more than `NARROW`

@@ -2,7 +2,7 @@
 
 An edit that moves a gradient within its cell changes no iterate. If the gradient leaves the cell, the iteration
 descends along the middle of the new cell of the *same* grid. The printed Algorithm 24 draws a fresh offset after a
-failed test. This gives the wrong distribution, because only offsets whose cell was kept would be kept.
+failed test. The resulting distribution is wrong: old offsets would survive only if the gradient stayed within its cell.
 """
 
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ class Descent(ABC):
 
     @property
     def accelerated(self) -> bool:
-        """Whether gradients are computed at Nesterov's extrapolated points, and the last iterate is the model."""
+        """Whether gradients are computed at Nesterov's extrapolated points; if so, the last iterate is the model."""
         return False
 
     @property

@@ -58,10 +58,10 @@ class DescentLearner(LinearLearner):
             theorems need a projection.
         variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 of the source, N.1 of
             Langevin unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
-        accountant: ``shifted`` compares with a model that is published, and continued, after the same numbers of steps
-            as the learner's model. ``conditional``, for published state only, compares with a retrained model to which
-            noise is added a single time. ``as published`` uses the published theorems, which cover one record at a
-            time.
+        accountant: ``shifted`` compares with a model that is published after the same numbers of steps as the learner's
+            model, and then continued in the same way. ``conditional``, for published state only, compares with a
+            retrained model to which noise is added a single time. ``as published`` uses the published theorems, which
+            cover one record at a time.
         adjacency: ``zero-out`` or ``replace``.
     """
 
@@ -299,9 +299,9 @@ class DescentLearner(LinearLearner):
         """Draw published weights; see `LinearLearner.laws`.
 
         The comparator is that of the accountant. With secret state, the comparator learns for the same total number of
-        steps as the learner, and noise is added a single time. With published state, the comparator is published, and
-        continued, after the same numbers of steps as the learner. With ``conditional``, it learns, and noise is added a
-        single time.
+        steps as the learner, and noise is added a single time. With published state, the comparator is published after
+        the same numbers of steps as the learner, and then continued in the same way. With ``conditional``, it learns,
+        and noise is added a single time.
         """
         fed_back = self.variant == "published-state"
 
@@ -357,7 +357,7 @@ class DescentLearner(LinearLearner):
     def _converging(self, sigma: float) -> "DescentLearner":
         """Return the learner with enough learning steps.
 
-        After them, the remaining distance to the optimum is small, also compared with this noise.
+        After these steps, the remaining distance to the optimum is small, even compared with this noise.
         """
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
@@ -380,7 +380,7 @@ class DescentLearner(LinearLearner):
 
     @property
     def _fadings(self) -> float:
-        """Number of times that earlier learning's influence falls by a factor ``e`` in a request's default steps."""
+        """Number of factors ``e`` by which a request's default steps reduce the influence of earlier learning."""
         if self.accountant != "conditional":
             return 1.0
         # The published noise must fade first, because learning continues from it.

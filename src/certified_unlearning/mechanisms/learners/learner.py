@@ -234,12 +234,12 @@ class LinearLearner(BaseModel):
         """Return the run up to the last removal of ``history``, for `certificate.of`.
 
         Args:
-            history: All removals so far. If it is empty, the run guarantees nothing (epsilon = 0).
+            history: All removals so far. If it is empty, the run has nothing to guarantee (epsilon = 0).
             dataset: Name of the data set; it must not be the name of a built-in data set.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
-            data_digest: Digest of the training data, with a key if removed records must not be guessed from it; None if
-                it is not stated.
+            data_digest: Digest of the training data; with a key if nobody may guess removed records from the digest.
+                None if it is not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(

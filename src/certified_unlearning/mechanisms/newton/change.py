@@ -4,8 +4,8 @@
 from which ``R'R`` is subtracted, the largest eigenvalue of ``R'R`` has two upper bounds. The first is
 ``|R R'| / (|R R'| + m)``, for any data. The second is the largest eigenvalue of ``R B^-1 R'``. For the second, the
 solution ``X`` of ``B X = R'`` is evaluated with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second
-part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: a change
-relative to a matrix is not larger relative to a matrix from which less was subtracted.
+part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: relative
+to a matrix from which less was subtracted, the same change is at most as large.
 """
 
 import numpy as np

@@ -152,9 +152,10 @@ class OneVsRest:
         *,
         of_request: float,
     ) -> ClassModels | None:
-        """Return the models after passes, as long as each pass halves the certified bound; None if no pass suffices.
+        """Return the models after passes that correct the weights; None if passes do not suffice.
 
-        The method is that of `NewtonRemoval`. A pass leaves out classes whose bounds are already small enough.
+        Passes end when the bound is small enough, or when a pass does not halve it. The method is that of
+        `NewtonRemoval`. A pass leaves out classes whose bounds are already small enough.
 
         Args:
             models: The models after the steps of a request.

@@ -1,10 +1,10 @@
 """The curvature that public rows guarantee, evaluated from the rows and rounded down (`accounting.residual.public`).
 
-A factor certifies the smallest eigenvalue. If Cholesky's algorithm completes for a symmetric matrix ``A`` in floating
-point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace (Rump, Verification of
-Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its evaluated smallest
-eigenvalue, which is only a guess, and then factored. Twice the bound is used, because some libraries multiply by
-reciprocals.
+A Cholesky factor certifies a lower bound on the smallest eigenvalue. If Cholesky's algorithm completes for a symmetric
+matrix ``A`` in floating point, ``A`` has no eigenvalue below ``-gamma_{d+1} / (1 - gamma_{d+1})`` times its trace
+(Rump, Verification of Positive Definiteness, BIT 2006; Demmel, 1989). So ``A`` is shifted by slightly less than its
+evaluated smallest eigenvalue, which is only a guess, and then factored. Twice the bound is used, because some libraries
+multiply by reciprocals.
 """
 
 import numpy as np
@@ -123,7 +123,7 @@ def least_eigenvalue(matrix: Array) -> float:
 
 
 def _beside(eigenvalue: float, strong_convexity: float) -> float:
-    """Return a lower bound on an eigenvalue without the regulariser, rounded down."""
+    """Return a lower bound, rounded down, on an eigenvalue minus the regulariser's part."""
     return max(0.0, eigenvalue / rounding.OUTWARD - strong_convexity * rounding.OUTWARD) / rounding.OUTWARD
 
 

@@ -26,7 +26,7 @@ class Curvature:
         at: Weights ``w_B`` at which the Hessian was computed, shape ``(d,)``.
         matrix: The lower half of the Hessian, shape ``(d, d)`` in Fortran order. Downdates change it in place.
         factor: Cholesky's lower factor of the matrix, before any downdate.
-        error: Largest distance, by rounding, between the matrix and the Hessian over the remaining rows.
+        error: Largest distance, caused by rounding, between the matrix and the Hessian over the remaining rows.
         not_downdated: Number ``S_B`` of removed records that are still in the matrix.
         usable: False while the curvature is being changed, and after a change that was interrupted. Then the data must
             be read.

@@ -66,7 +66,10 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
 
 
 def _distance(plan: OutputPerturbation, moved: Tensor) -> float:
-    """Return an upper bound, rounded up, on the minimiser's distance from weights that a step moves by ``moved``."""
+    """Return an upper bound, rounded up, on the distance of some weights from the minimiser.
+
+    A step moves these weights by ``moved``.
+    """
     problem, length = plan.problem, norm_above(float(torch.linalg.vector_norm(moved)), moved.shape[1])
     smoothness = problem.smoothness + plan.strong_convexity
     rounded = (problem.features + 16) * UNIT * (problem.longest_weights + problem.gradient_bound / smoothness)

@@ -51,7 +51,7 @@ def require_share(error: float, bound: float, records: int) -> None:
 def counted_distances(
     problem: LinearProblem, error: float, records: int, farthest: float, one: Tensor, other: Tensor
 ) -> Tensor:
-    """Return the distances of points that noise must cover, shape ``(trials, 1)``.
+    """Return, for each pair of points, the distance that noise must cover, shape ``(trials, 1)``.
 
     A difference of gradients has the rounding of both gradients. So returned distances are large enough that this
     rounding stays within its share.

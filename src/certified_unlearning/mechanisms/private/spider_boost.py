@@ -22,9 +22,9 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[int], Sequence[Tensor]]
-"""A function from a step to the positions of the records in its batch, for each trial."""
+"""A function that returns, for each trial, the positions of the records in the batch of a given step."""
 Differences = Callable[[int, Tensor, Tensor], Tensor]
-"""A function from a step, its weights and the previous weights to the mean difference of gradients at both weights."""
+"""A function that returns the mean difference of gradients, given a step, its weights and the previous weights."""
 
 
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:

@@ -21,7 +21,7 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 from certified_unlearning.mechanisms.private.rounding_share import counted_distances, mean_gradient_error, require_share
 
 Batches = Callable[[str, int], BoundedRecords]
-"""A function from a node's name and a number of records to that many fresh records."""
+"""A function that returns fresh records, given a node's name and the number of records."""
 
 
 class Node(NamedTuple):

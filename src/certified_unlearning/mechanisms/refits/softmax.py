@@ -10,12 +10,12 @@ Usually one or two passes suffice.
 which ``w`` was found does not matter: neither the guide nor the gradient from which a request starts affects the bound.
 
 *Adaptive requests.* The weights and the guide depend on records that were removed before, and on the order of removals.
-They depend on published noise only through the requests: both are functions of the data and of the requests so far.
-Given the past releases, the requests are given, too. Then the weights are fixed, and the next release is Gaussian
-around them. They are at most ``budget / m`` from the exact minimiser on the remaining records, whichever of the
-possible weights they are. `accounting.residual.release` requires only this: given the past releases, the mean of
-each release is shifted by at most ``budget / m``. The number of passes of a request is not part of a
-release. Certificates state the assumption that nobody infers anything from it.
+They depend on published noise only through the requests: weights and guide are functions of the data and of the
+requests so far. Given the past releases, the requests are fixed. Then the weights are fixed, too, and the next release
+is Gaussian around them. Whatever these weights are, they are at most ``budget / m`` away from the exact minimiser on
+the remaining records. `accounting.residual.release` requires only this: given the past releases, the mean of each
+release is shifted by at most ``budget / m``. The number of passes of a request is not part of a release. Certificates
+state the assumption that nobody infers anything from it.
 
 *The secret state* depends on removed records until the model is learned anew. Passes do not end this dependence: the
 old weights may already be within the budget, and the guide was made with the removed records. A reading starts from

@@ -14,7 +14,8 @@ from sklearn.linear_model._linear_loss import LinearModelLoss
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
 
 FREE = ("blocks", "sample")
-"""Methods that read no rows: blocks are read when a loss is evaluated, and a sample has its own loss."""
+"""Methods of a loss that read no rows: blocks are read only when a loss is evaluated, and a sample is a separate
+loss."""
 
 
 class Readings:

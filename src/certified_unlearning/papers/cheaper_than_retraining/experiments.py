@@ -34,7 +34,7 @@ COST_ROWS = pa.schema(
 
 ``seconds`` is the median over rounds; ``seconds_low`` and ``seconds_high`` are the quartiles. These columns and
 ``fit_seconds`` are times on the ``machine``. ``passes`` is the mean, over rounds, of the number of rows read divided by
-``n``. ``requests_that_read`` counts the rounds that read other rows than the removed ones. ``requests_that_moved``
+``n``. ``requests_that_read`` counts the rounds that read rows other than the removed ones. ``requests_that_moved``
 counts the rounds after which any test score had changed. ``epsilon_for_those_who_stay`` is computed here, for one
 remaining record; no certificate states it. If it is empty, nothing is guaranteed for the remaining records. ``skipped``
 is the reason why a row is empty.

@@ -10,7 +10,7 @@ from certified_unlearning.text import counted, rounded_up, unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return a sentence on the cost of a request with a guarantee at the largest number of rows, and of a new fit.
+    """Return a sentence on the costs of a certified request and of a new fit, at the largest number of rows.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -48,7 +48,7 @@ def plainly(run: pd.DataFrame) -> str:
 
 
 def _pays_from(run: pd.DataFrame, records: int) -> str:
-    """Return the smallest timed number of rows from which some certified system is faster than a new fit."""
+    """Return the smallest number of rows in the timings from which some certified system is faster than a new fit."""
     same = run[run["records"] == records]
     least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()

@@ -279,7 +279,7 @@ class Unlearning(System):
 
 
 class NoisySteps(Unlearning):
-    """An estimator that continues gradient descent; the rows in its steps count as read."""
+    """An estimator that continues gradient descent; every row that a step uses is counted as read."""
 
     def fit(self) -> None:
         """Learn from all records."""

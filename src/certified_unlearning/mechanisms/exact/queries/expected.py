@@ -15,7 +15,7 @@ from certified_unlearning.mechanisms.exact.expected import ExpectedWork
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 
 Parts = Callable[[Tensor, Tensor], Tensor]
-"""A function from models, shape ``(k, d)``, and one record for each model, shape ``(k,)``, to contributions.
+"""A function that returns contributions, given models, shape ``(k, d)``, and one record for each, shape ``(k,)``.
 
 The result contains the contribution of each record to the sum, shape ``(k, q)``.
 """
@@ -46,7 +46,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
 
 
 def _of_trial(system: LinearQueries, run: QueryRun, parts: Parts, trial: int, records: Tensor) -> Tensor:
-    """Return sums over some records: of tests, of the probabilities of a recomputation, and of steps run again."""
+    """Return three sums over some records: tests, probabilities of a recomputation, and steps run again."""
     steps = system.settings.steps
     reached = run.models.new_ones(len(records))
     tests = rejected = again = run.models.new_zeros(())

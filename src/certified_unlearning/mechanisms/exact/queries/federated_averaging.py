@@ -49,9 +49,9 @@ class FederatedAveraging:
         """Store the clients and the settings.
 
         Args:
-            train: Function from models, shape ``(k, d)``, and clients, shape ``(m,)``, to trained models, shape
-                ``(k, m, d)``. Each client trains on its own data, starting from each model. The function must be
-                deterministic, because a deletion calls it again to obtain what the client sent.
+            train: Function that returns trained models, shape ``(k, m, d)``, given models, shape ``(k, d)``, and
+                clients, shape ``(m,)``. Each client trains on its own data, starting from each model. The function must
+                be deterministic, because a deletion calls it again to obtain what the client sent.
             start: The first model, shape ``(d,)``, float64. It must not depend on any client.
             settings: The settings.
         """

@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 def cost_passes(
     evidence: Sequence[Evidence], *, system: str, least_n: int, records: list[int] | None = None
 ) -> list[Quantity]:
-    """Return the passes of a request to a system, at every size from ``least_n`` on."""
+    """Return how many passes over the data a system needs for a request, at every size from ``least_n`` on."""
     own = _of(_rows(evidence), system)
     own = own[(own["n"] >= least_n) & (own["records"].isin(records or list(own["records"])))]
     return _quantities(own, own["passes"])

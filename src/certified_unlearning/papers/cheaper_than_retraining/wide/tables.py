@@ -57,7 +57,7 @@ def _embeddings(draw: np.random.Generator, n: int, features: int) -> NDArray[np.
 
 
 def _texts(draw: np.random.Generator, n: int, features: int) -> csr_array:
-    """Return rows of words of frequency ``1 / rank``, weighted by the log of the inverse document frequency."""
+    """Return rows of words; frequencies fall as ``1 / rank``, and weights are logs of inverse document frequencies."""
     frequency = 1 / np.arange(1, features + 1)
     frequency /= frequency.sum()
     words = np.searchsorted(np.cumsum(frequency)[:-1], draw.random((n, WORDS_OF_A_TEXT)))

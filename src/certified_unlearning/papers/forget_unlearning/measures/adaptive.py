@@ -35,9 +35,9 @@ def advantage_at_equation_11(*, alpha: float, advantage: float) -> float:
 def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float) -> float:
     """Return the smallest deletion bound that the requester of Theorem 4.5's proof allows, divided by Eq. 11.
 
-    The requester writes one record, whose value depends on the sign of the learned model. The deletion bound is the
-    divergence of the sign of the model after the deletion from its reference. The two hypotheses are mirror images, so
-    no reference is nearer to both hypotheses than a fair coin.
+    The requester writes one record, whose value depends on the sign of the learned model. After the deletion, the sign
+    of the model diverges from its reference; this divergence is the deletion bound. The two hypotheses are mirror
+    images, so no reference is nearer to both hypotheses than a fair coin.
     """
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     problem, sigma, alpha = plan.problem, plan.sigma, plan.alpha
@@ -81,7 +81,7 @@ def requester_over_product(*, advantage: float, payload: Literal["published", "o
 
 @sweep("{setting}")
 def steps_beyond_privacy(*, setting: Setting) -> Quantity:
-    """Return the number of deletion steps under Eq. 17 minus the number for privacy, at the text's largest ``r``."""
+    """Return the deletion steps under Eq. 17 minus those for privacy, at the largest ``r`` that the text allows."""
     return _steps_beyond_privacy(setting, share=1.0)
 
 
@@ -107,7 +107,7 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
 
 @sweep("{setting}, epsilon_dd = epsilon_dp / {ratio:g}")
 def linear_risk_at_privacy_steps(*, setting: Setting, ratio: float) -> float:
-    """Return the excess risk of linear losses with deletion steps for privacy alone, divided by the certified risk.
+    """Return the excess risk on linear losses, with only the steps that privacy needs, divided by the certified risk.
 
     Each of 100 requests moves ``r = sqrt(q d / epsilon_dd)`` records as far as possible, all in the same direction.
     """

@@ -118,7 +118,7 @@ def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
 
 @sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
 def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
-    """Return the changes of encode-then-delete's exact advantage with the deletion steps, and with epsilon_dp."""
+    """Return how encode-then-delete's exact advantage changes as the deletion steps, or epsilon_dp, change."""
     plan = setting_plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
     return encode_then_delete_advantage(
         plan.problem,

@@ -113,7 +113,7 @@ def exact_over_theorem_g_22(*, steps: int) -> float:
 
 @sweep("alpha = {alpha:g}")
 def exact_over_lemma_g_23(*, alpha: float) -> float:
-    """Return the larger divergence between the Gibbs distributions of opposite records over Lemma G.23's bound."""
+    """Return the larger divergence of the Gibbs distributions of opposite records, divided by Lemma G.23's bound."""
     _, waves, data, _ = _service()
     first, second = waves.gibbs(data[0]), waves.gibbs(_TURNED)
     circle = np.linspace(0, 2 * math.pi, 10_001)

@@ -51,7 +51,8 @@ class Releases:
         learned: The mean of the learned model.
         variance: The variance of the learned model.
         kept: The share of a release that the next one contains.
-        drift: The mean, while the target is present, of a later release minus the kept share of the preceding release.
+        drift: The mean of the following difference, while the target is present: a later release minus the kept share
+            of the preceding release.
         fresh: The variance of this difference.
         forgets: The share of the mean that remains after each request from the deletion on.
     """
@@ -73,10 +74,10 @@ class Attacked:
         service: The mechanism itself.
         publish: The function that returns the released part of a model.
         releases: The distribution of the releases.
-        promise: A function from a number of requests that are fixed in advance to the largest advantage that the
-            published certificate allows.
-        bound: A function from a number of requests and the observed releases to the largest advantage that a valid
-            bound allows; None if there is no valid bound.
+        promise: A function that returns the largest advantage that the published certificate allows, given the number
+            of requests, which are fixed in advance.
+        bound: A function that returns the largest advantage that a valid bound allows, given the number of requests and
+            the observed releases; None if there is no valid bound.
     """
 
     name: MechanismName
@@ -178,7 +179,7 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
 
 
 def _corrected(plan: DeletionPlan, requests: int, observed: Sequence[int]) -> float:
-    """Return the bound by a corrected Theorem 4.3 on the advantage of any attack on all later releases."""
+    """Return the bound that a corrected Theorem 4.3 gives on the advantage of any attack on all later releases."""
     curve = adaptive_deletion_curve(
         plan.problem,
         sigma=plan.sigma,

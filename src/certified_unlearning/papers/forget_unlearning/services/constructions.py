@@ -25,7 +25,7 @@ class StatisticService:
     """A service that publishes a statistic of the current data, anew after each request, as retraining would.
 
     Attributes:
-        statistic: A function from databases ``(interactions, n)`` to numbers ``(interactions,)``.
+        statistic: A function that returns numbers ``(interactions,)``, given databases ``(interactions, n)``.
     """
 
     statistic: Callable[[Array], Array]
@@ -55,7 +55,7 @@ def signed_databases(hypothesis: int, interactions: int, key: Key) -> Array:
 
 @dataclass(frozen=True)
 class SignRequester:
-    """A requester that deletes the negative records if the published sum is negative, and otherwise the others."""
+    """A requester that deletes the negative records if the published sum is negative, otherwise the positive ones."""
 
     observes: tuple[int, ...] = (0,)
 

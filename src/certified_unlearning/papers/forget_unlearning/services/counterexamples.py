@@ -104,9 +104,9 @@ class KeyedModel(NamedTuple):
 class KeyedService:
     """A service that publishes a random key.
 
-    Each of the first ``m`` calls replaces one bit of the key by a randomised response on the exclusive or of this bit
-    and the target. The next call counts, with noise, the bits in which the other records differ from the key. Later
-    calls publish no count: together with the key, a count would reveal records that are deleted only then.
+    Each of the first ``m`` calls replaces one bit of the key by a randomised response on the XOR of this bit and the
+    target. The next call counts, with noise, the bits in which the other records differ from the key. Later calls
+    publish no count: together with the key, a count would reveal records that are deleted only then.
 
     Attributes:
         epsilon: The epsilon of every call.

@@ -31,13 +31,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class EncodeThenDelete:
-    """A requester that writes a guess from ``p`` releases over all other records, and then deletes the target.
+    """A requester that guesses the target, overwrites all other records with the guess, and then deletes the target.
+
+    The guess depends on ``p`` releases.
 
     Attributes:
         n: The number of records.
         size: The size ``L`` of the target.
-        observed_releases: ``p``, at least 1. While the requester observes, its requests change nothing: record 0 is set
-            to 0, as it was.
+        observed_releases: ``p``, at least 1. While the requester observes, its requests change nothing: they set record
+            0 to 0, the value that it already has.
         reading: The weights of the observed releases.
     """
 
@@ -112,7 +114,10 @@ def one_record(values: Array, *, index: int) -> Request:
 
 
 def databases(hypothesis: int, interactions: int, *, n: int, size: float) -> Array:
-    """Return databases of zeros whose last record, the target, is ``size`` under hypothesis 1 and else ``-size``."""
+    """Return databases of zeros, except for the last record, which is the target.
+
+    The target is ``size`` under hypothesis 1 and ``-size`` under hypothesis 0.
+    """
     records = np.zeros((interactions, n))
     records[:, -1] = size if hypothesis else -size
     return records

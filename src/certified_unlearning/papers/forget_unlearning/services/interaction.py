@@ -102,7 +102,7 @@ class Requester(Protocol[Release]):
         """The numbers of the releases that the requester may see, increasing."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
-        """Return request ``number``, from 1 on, given the observed releases and ``own``, its earlier requests."""
+        """Return request ``number``, from 1 on, given the observed releases and the earlier requests ``own``."""
 
 
 class Service(Protocol[Model]):
@@ -192,7 +192,10 @@ Value = TypeVar("Value")
 
 
 def _read_only(value: Value) -> Value:
-    """Return a value whose arrays cannot be written to or made writable; it is an array or a tuple with arrays."""
+    """Return a value whose arrays can be neither written to nor made writable.
+
+    The value is an array or a tuple with arrays.
+    """
     if isinstance(value, np.ndarray):
         owner: Any = value
         while isinstance(owner, np.ndarray):

@@ -205,7 +205,7 @@ class ConstantService:
     Its deletion is perfect, but the service is not unlearning by any definition that compares it with retraining.
 
     Attributes:
-        models: A function from a number of interactions to this number of copies of the model.
+        models: A function that returns a copy of the model for each interaction, given the number of interactions.
     """
 
     models: Callable[[int], Any] = np.zeros

@@ -26,11 +26,11 @@ class Scenario:
     """An attack on a mechanism, ready to run.
 
     Attributes:
-        databases: A function from a hypothesis (0 or 1), a number of interactions and a key to one database per
-            interaction.
+        databases: A function that returns one database per interaction, given a hypothesis (0 or 1), the number of
+            interactions and a key.
         service: The mechanism.
-        requester: A function from a number of interactions and a key to the requester; only random requesters use the
-            key.
+        requester: A function that returns the requester, given the number of interactions and a key, which only random
+            requesters use.
         publish: The function that returns the released part of a model.
         adversary: A function that returns guesses, given the releases from the deletion on.
         requests: The number of requests.

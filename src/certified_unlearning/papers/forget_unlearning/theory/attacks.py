@@ -116,7 +116,7 @@ def sign_attack_advantage(
         first_variance: The variance of the observed model, above 0.
         carried: The share of the observed model in the released one.
         payload_mean: The contribution of the payloads, with the sign of ``first_mean``.
-        target_mean: The contribution of the target that does not come through the observed model.
+        target_mean: The part of the target's contribution that does not come through the observed model.
         last_variance: The variance that is added after the observation, above 0.
     """
     require_positive(first_variance=first_variance, last_variance=last_variance)

@@ -2,8 +2,8 @@
 
 The losses ``<x, theta>`` with ``|x| <= L`` are convex, L-Lipschitz and smooth. With the regulariser ``lambda |theta|^2
 / 2``, a step is ``theta <- (1 - eta lambda) theta - eta mean(x) + sqrt(2 eta) sigma N(0, I)``. Distributions stay
-Gaussian with the same variance in every coordinate, and requests move only the means. This module is not in the paper:
-it is derived here.
+Gaussian with the same variance in every coordinate, and requests move only the means. The formulas of this module are
+not in the paper; they are derived here.
 """
 
 import math

@@ -40,7 +40,7 @@ class NonconvexPlan:
         sigma: The noise scale.
         learning_steps: The number ``K_A`` of learning steps.
         deletion_steps: The number ``K`` of steps for every request.
-        epsilon_dp: A bound on the divergence for a present record of every *single call*; in a chain of calls, the
+        epsilon_dp: A bound on the divergence of every *single call* for a present record; in a chain of calls, the
             bounds add up (Theorem G.7).
         epsilon_dd: A bound on the divergence of every model from the Gibbs distribution of its data, under requests
             that are fixed in advance. Given an observed model, the argument by Gibbs distributions does not hold. If

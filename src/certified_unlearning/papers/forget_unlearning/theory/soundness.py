@@ -1,4 +1,4 @@
-"""Advantages of attacks between distributions of released models, and printed bounds under adaptive requests.
+"""Advantages of attacks that distinguish distributions of released models, and printed bounds for adaptive requests.
 
 Source: Theorems 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
 corrections. The advantage of a test is the difference of its probabilities of answering 1 for the two values of a
@@ -42,7 +42,7 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     """Return the advantage of the best test between two Gaussians with the same covariance: ``2 Phi(mu / 2) - 1``.
 
     If two distributions are ``mu``-Gaussian DP, no test has a larger advantage. The distributions of the form `shifted`
-    in `deletion` are such distributions.
+    in `deletion` are ``mu``-Gaussian DP.
 
     Args:
         divergence: The Rényi divergence of the two Gaussians, ``alpha mu^2 / 2``.

@@ -1,4 +1,4 @@
-"""The figure of certified shares against the batch size, and of the smallest batch that certifies enough."""
+"""The figure of certified shares by batch size, and of the smallest batch that certifies enough."""
 
 from dataclasses import replace
 

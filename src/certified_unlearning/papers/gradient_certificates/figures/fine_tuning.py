@@ -1,4 +1,4 @@
-"""The figure of fine-tuning: certified shares of the new class against k, and its accuracy against clipping levels."""
+"""The figure of fine-tuning: certified shares of the new class by k, and accuracy on this class by clipping level."""
 
 from typing import Any
 
