@@ -23,9 +23,9 @@ ClassesFrom = Literal["declaration", "records"]
 """The source of the list of classes: a declaration, or the labels of the records."""
 
 Reading = Literal["none", "pass", "scheduled", "unscheduled", "addition"]
-"""How a version that is compared with an exact refit read the remaining records. ``none``: not at all. ``pass``: in a
-pass that corrects the weights. Otherwise the version was learned anew: at a planned moment (``scheduled``), earlier
-(``unscheduled``), or because records were added (``addition``)."""
+"""The way in which the remaining records were read for a version that is compared with an exact refit. ``none``: not at
+all. ``pass``: in a pass that corrects the weights. Otherwise the version was learned anew: at a planned moment
+(``scheduled``), earlier (``unscheduled``), or because records were added (``addition``)."""
 ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
 """Methods of descent that unlearn exactly, named after the source of their stability (`mechanisms.exact.plan`)."""
 Relation = Literal["replace-one", "add-remove"]

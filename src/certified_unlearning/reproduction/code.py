@@ -36,7 +36,7 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
 
 
 def files_beside(module: str) -> tuple[Path, ...]:
-    """Return the files, except modules, in a module's directory that its code names in strings; they count as code."""
+    """Return the files (but no modules) in a module's directory that its code names in strings; they count as code."""
     return _read(_source(module)).files
 
 

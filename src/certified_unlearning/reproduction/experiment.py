@@ -191,7 +191,7 @@ class Experiment:
         return cast(ExperimentPlan, self.make(inputs))
 
     def table(self, inputs: Inputs) -> "pd.DataFrame":
-        """Return the rows of an experiment that no mechanism runs; it raises the same errors as `plan`."""
+        """Return the rows of an experiment that no mechanism runs; the errors are those of `plan`."""
         if self.mechanisms:
             raise ParameterError(f"{self.reference} makes a plan, not a table; `unlearn pipeline plan` writes it")
         return cast("pd.DataFrame", self.make(inputs))

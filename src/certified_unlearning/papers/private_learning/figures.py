@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look,
 from certified_unlearning.reproduction.figures.power_laws import MARKERS, draw_lines, label_panel
 
 _IN_A_ROW = {8: 4, 7: 4, 4: 2}
-"""The number of panels in a row, by the total number of panels."""
+"""The number of panels in a row; the key is the number of all panels."""
 
 
 def draw_risk(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -49,7 +49,7 @@ def _panels(rows: pd.DataFrame, parts: Sequence[str], style: FigureStyle, title:
 
 
 def _draw_search(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -> None:
-    """Draw medians of the search and of the best single run on all records, by the length of rows."""
+    """Plot the median errors of the search, and of the best single run on all records, against the length of rows."""
     medians = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     best = medians.drop(columns="search").min(axis=1)
     for line, label, hue, marker in zip(

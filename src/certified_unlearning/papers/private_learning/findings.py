@@ -54,7 +54,7 @@ def covered(rows: pd.DataFrame) -> str:
 
 
 def rates(rows: pd.DataFrame) -> str:
-    """Return a sentence about the slopes of output perturbation and noisy descent against the number of records.
+    """Return a sentence on how errors of output perturbation and noisy descent fall with the number of records.
 
     Args:
         rows: The rows of ``private_risk``.

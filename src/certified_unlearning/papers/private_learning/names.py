@@ -1,4 +1,4 @@
-"""The parts of the experiments on private learning, as figures show them: with axes and the slopes of theory."""
+"""The parts of the experiments on private learning, as figures show them: with axes and theoretical slopes."""
 
 from certified_unlearning.reproduction.simulation.power_laws import Part
 
@@ -28,7 +28,7 @@ PARTS = {
     "X15": Part("X15: embedding, any learner", "features", "Columns", _GRADIENT),
     "X16": Part("X16: embedding", *_RECORDS, _GRADIENT, {"recursive, embedding": -0.5}),
 }
-"""The parts, by their names in the rows of a table."""
+"""The parts; the keys are their names in the rows of a table."""
 RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11", "X13")
 """The parts of the experiment `private_risk`."""
 GRADIENT_PARTS = ("X7", "X8", "X9", "X10", "X14", "X15", "X16")

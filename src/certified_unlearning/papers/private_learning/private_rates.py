@@ -24,11 +24,12 @@ RATE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each part, method, setting and trial; each trial has its own records.
 
-``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound on its mean with all
-constants; it is empty if there is none. For X1 and X4, the bound is on the increase of the risk by regularisation and
-noise; for X2 and X3, it is the regret. ``at_zero`` is the error of zero weights, and ``noiseless`` is the error of the
-same method without noise. ``level`` is the remaining constant that distinguishes settings: the columns of an embedding,
-the length of rows, or the radius of a run. ``seconds`` is the row's share of the time of its part.
+``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound, with all constants, on the
+mean of ``error``; it is empty if there is no bound. For X1 and X4, the bound is on the increase of the risk by
+regularisation and noise; for X2 and X3, it is the regret. ``at_zero`` is the error of zero weights, and ``noiseless``
+is the error of the same method without noise. ``level`` is the remaining constant that distinguishes settings: the
+columns of an embedding, the length of rows, or the radius of a run. ``seconds`` is the row's share of the time of its
+part.
 """
 
 

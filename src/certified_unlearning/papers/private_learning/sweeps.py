@@ -48,7 +48,7 @@ class PrivateGradients(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         for name, counts in (("spider_n", self.spider_n), ("embedding_n", [self.embedding_n])):
             odd = [each for each in counts if each % self.distinct]
             if odd:
@@ -90,7 +90,7 @@ class PrivateRisk(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         if min(self.features) < 50:
             return f"features contains {min(self.features)}, but 50 columns of X3 are not zero"
         return None

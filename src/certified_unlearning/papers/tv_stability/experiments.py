@@ -80,9 +80,9 @@ RATE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each part, method, setting and trial.
 
-``error`` is an excess risk: the empirical risk for chapter 4's learners except Theorem 48's, and otherwise the risk for
-the distribution of records. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms.
-``seconds`` is the time of the setting divided by the number of its trials.
+``error`` is the excess empirical risk for chapter 4's learners except Theorem 48's, and the excess population risk for
+all other learners. ``rate`` is the theorem's rate for the excess risk, without constants and logarithms. ``seconds`` is
+the time of the setting divided by the number of its trials.
 """
 
 

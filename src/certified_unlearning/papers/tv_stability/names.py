@@ -60,4 +60,4 @@ RATE_PARTS = {
         {"projected Frank-Wolfe": -2 / 3, "projected dual averaging": -1 / 3},
     ),
 }
-"""The panels of the experiment `exact_rates`, by the names of its parts: the axes, and the theoretical slopes."""
+"""The panels of `exact_rates`, with their axes and theoretical slopes; the keys are the names of its parts."""

@@ -106,7 +106,7 @@ class ExactRates(Sweep):
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         for name, columns in (("columns", self.columns), ("pass_columns", self.pass_columns)):
             if min(columns) < 10:
                 return f"{name} contains {min(columns)}, but must be at least 10, because 10 columns are not zero"

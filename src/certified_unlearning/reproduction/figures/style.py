@@ -160,8 +160,8 @@ def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
     """Make an axis of step counts linear from 0 to 1, and logarithmic above, so that 0 is visible next to thousands.
 
-    The axis begins at 0 if any count is that small, and includes the steps of all panels that share it. Call this
-    function after everything is drawn.
+    The axis begins at 0 if any count is below 2, and includes the steps of all panels that share it. Call this function
+    after everything is drawn.
     """
     axis, shared = (axes.yaxis, axes.get_shared_y_axes()) if which == "y" else (axes.xaxis, axes.get_shared_x_axes())
     limits = [getattr(each.dataLim, f"interval{which}") for each in shared.get_siblings(axes)]

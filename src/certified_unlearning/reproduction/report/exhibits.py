@@ -152,7 +152,7 @@ def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTab
 
 
 def _caption(layout: Layout, paper: Paper, experiment: Experiment) -> Caption:
-    """Return the caption, with the experiment's description of the data and sizes of its rows."""
+    """Return the caption, with the experiment's description of the data and of the sizes of its rows."""
     if not experiment.setting:
         return experiment.caption
     rows = read_table(required(layout.rows(paper.name, experiment.name), "make"), experiment.rows)

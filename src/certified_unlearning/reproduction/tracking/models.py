@@ -181,11 +181,11 @@ class RegisteredModel:
         """Mark the versions that were learned from records which were removed later.
 
         Args:
-            is_outdated: Function that maps a version's number in the ledger and the SHA-256 of its weights to whether
-                records were removed since.
+            is_outdated: Function that returns whether records were removed since a version was learned. Its arguments
+                are the version's number in the ledger and the SHA-256 of the weights.
 
         Returns:
-            Numbers in the ledger of the versions that were not marked before.
+            Ledger numbers of the versions that were not marked before.
 
         Raises:
             TrackingError: MLflow stops answering.
@@ -208,12 +208,12 @@ class RegisteredModel:
         Files are deleted at once. The rest of a run is marked as deleted, and ``mlflow gc`` removes it.
 
         Args:
-            version: Number in the ledger of the version to keep.
+            version: Ledger number of the version to keep.
             weights_sha256: SHA-256 of its weights.
             files: Names of the files that a version has.
 
         Returns:
-            Numbers in the ledger of the deleted versions.
+            Ledger numbers of the deleted versions.
 
         Raises:
             TrackingError: MLflow stops answering, or files on its server cannot be deleted.

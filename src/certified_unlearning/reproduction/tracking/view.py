@@ -42,7 +42,7 @@ _LINKED = 20
 _CHARTED = 6
 """Largest number of figures that the description links to, and of charts in a view: a tag holds 5,000 characters."""
 _ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
-"""Metrics with a value for each request of a stream, by the column with which experiments show streams."""
+"""Metrics with a value for each request of a stream; the key is the column that experiments on streams show."""
 
 
 class FigureView(BaseModel):

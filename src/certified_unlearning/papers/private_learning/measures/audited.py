@@ -1,4 +1,4 @@
-"""Measures of audits: the epsilons that attacks show over the stated epsilons, and which planted faults they find."""
+"""Measures of audits: shown epsilons divided by stated epsilons, and the number of planted faults that audits miss."""
 
 from collections.abc import Sequence
 

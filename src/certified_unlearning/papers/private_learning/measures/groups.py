@@ -35,8 +35,8 @@ def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon
 def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> Quantity:
     """Return the gradients of learning a private model anew divided by the gradients of one Langevin request.
 
-    The request deletes as many records as the private model covers. This is the largest number for which its accuracy
-    is at least that of Langevin unlearning minus one percentage point.
+    The request deletes as many records as the private model covers. This is the largest number of deletions at which
+    the private model's accuracy is at least that of Langevin unlearning minus one percentage point.
     """
     rows = _rows(evidence, data, epsilon)
     most = covered_deletions(rows, beside="langevin")

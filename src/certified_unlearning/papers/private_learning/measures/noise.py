@@ -61,7 +61,7 @@ def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
 
 @measure
 def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
-    """Return the quotient of true and target epsilon for the printed noise, if an embedding lengthens the rows.
+    """Return the true epsilon of the printed noise, divided by the target epsilon, if an embedding lengthens the rows.
 
     For Theorem 9, the loss is squared, all norms are 1, and the ball has radius 2. For Theorem 32, slopes are 1, and
     the true epsilon is that at half of delta.
@@ -99,7 +99,7 @@ def loss_over_bound(*, bound: Literal["lemma 4", "lemma 10", "ours"], radius: fl
 
 @sweep("lambda = {strength:g}")
 def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
-    """Return the movement of the regularised minimiser by one replaced record, divided by ``2 G / (lambda n)``.
+    """Return how far one replaced record moves the regularised minimiser, divided by ``2 G / (lambda n)``.
 
     The losses are linear with slopes 1 and -1 in equal numbers. Minimisers are minus the mean slope divided by lambda,
     so they are near 0, and the ball does not matter.
@@ -129,10 +129,11 @@ def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
 
 @measure
 def selection_within_bound(*, printed: bool) -> float:
-    """Return the probability that Algorithm 4 selects a loss within Theorem 34's bound; six radii, 5 000 records.
+    """Return the probability that Algorithm 4 selects a loss within Theorem 34's bound.
 
-    A record's losses are at most Delta, so their mean moves by ``Delta / 5 000``; the bound uses this sensitivity. In
-    the printed version, Delta itself is passed as the sensitivity of the mean.
+    There are six radii and 5 000 records. A record's losses are at most Delta, so their mean moves by
+    ``Delta / 5 000``; the bound uses this sensitivity. In the printed version, Delta itself is passed as the
+    sensitivity of the mean.
     """
     losses, largest = [1, 0.62, 0.40, 0.35, 0.38, 0.52], [0.0, 9, 13, 25, 73, 265]
     moves = [each / 5_000 for each in largest]
@@ -143,7 +144,7 @@ def selection_within_bound(*, printed: bool) -> float:
 
 @sweep("n = {n}")
 def boosting_scale_over_needed(*, n: int) -> float:
-    """Return Theorem 35's printed Laplace scale divided by the smallest private one, at epsilon = 1.
+    """Return Theorem 35's printed Laplace scale divided by the smallest scale that is private, at epsilon = 1.
 
     The loss is squared and all norms are 1, so losses are at most 4. Four chunks are for learning, and one chunk is for
     the selection, which has all of epsilon.
@@ -178,7 +179,10 @@ def recursive_variance_over_lemma_21() -> Quantity:
 
 
 def _printed_recursion(n: int) -> tuple[float, int, int]:
-    """Return Theorem 20's printed steps and stages, and a stage's records; d = 10, all constants and epsilon are 1."""
+    """Return the printed numbers of Theorem 20's steps and stages, and the number of a stage's records.
+
+    Epsilon and all constants are 1, and d = 10.
+    """
     strength = min(1 / n, 10 / n**2)
     stages = stage_count(1.0, strength)
     accurate = n**2 * (strength + 1) / (stages**2 * strength * 10 * math.log(1 / DELTA))
@@ -187,7 +191,7 @@ def _printed_recursion(n: int) -> tuple[float, int, int]:
 
 @measure
 def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dict[str, float]:
-    """Return the movement of a right child's mean difference by one record over the printed bound, for each level.
+    """Return how far one record moves a right child's mean difference, divided by the printed bound, for each level.
 
     There are ``2^(D - s)`` steps between a right child and its parent. The sum is divided by ``b / 2^s``, as printed,
     or by the number of drawn records, which is ``b / 2^s`` rounded down.
@@ -200,7 +204,7 @@ def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dic
 
 @measure
 def one_pass_sensitivity(*, step_size: float, records: int) -> float:
-    """Return the movement of one pass' result by its first record, divided by Lemma 23's ``2 eta G``; ``H = 1``."""
+    """Return how far the first record moves the result of one pass, divided by Lemma 23's ``2 eta G``; ``H = 1``."""
     return one_pass_distance(records=records, step_size=step_size, smoothness=1.0)
 
 

@@ -169,7 +169,7 @@ def tree_guarantee_says_something() -> float:
 
 @sweep("D = {depth}")
 def leaves_over_counted(*, depth: int) -> float:
-    """Return the leaves of a tree divided by ``2^(D - 1)``, the number in the proofs."""
+    """Return the number of leaves of a tree, divided by the number in the proofs, ``2^(D - 1)``."""
     return float(2.0**depth / 2 ** (depth - 1))
 
 
@@ -217,7 +217,7 @@ def projection_distance_over_claimed(*, columns: int, features: int) -> float:
 
 @measure
 def switching_ranks(*, n: int, convex: bool) -> float:
-    """Return Corollary 1's rate for few columns divided by its rate for many, at the rank where the rates meet."""
+    """Return Corollary 1's rate for few columns, divided by the rate for many columns, at the rank where they meet."""
     rank = n if convex else n**0.8
     few = math.sqrt(rank) / n
     return float(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)

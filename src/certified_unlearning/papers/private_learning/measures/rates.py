@@ -110,7 +110,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return how the mean quotient of error and bound changes: its value at the largest n over that at the smallest."""
+    """Return the mean quotient of error and bound at the largest n, divided by this quotient at the smallest n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())
@@ -168,7 +168,7 @@ def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
 def best_embedding_over_all_columns(
     evidence: Sequence[Evidence], *, least: int, part: str = "X10", learner: str | None = None
 ) -> list[Quantity]:
-    """Return the gradient with all columns divided by that of the best embedding, from ``least`` columns on.
+    """Return the gradient with all columns divided by the best embedding's gradient, for at least ``least`` columns.
 
     ``learner`` names the learner, if a part runs several.
     """

@@ -1,4 +1,4 @@
-"""X1 to X4: excess risk of private linear models against the numbers of records and of columns."""
+"""X1 to X4: how the excess risk of private linear models depends on the numbers of records and of columns."""
 
 import math
 

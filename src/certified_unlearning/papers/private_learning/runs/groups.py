@@ -96,7 +96,10 @@ def _plan_with(
 
 
 def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys: list[int]) -> tuple[Tensor, float]:
-    """Return models of the first ``n`` records, and the gradients of learning one; a solver makes `SOLVER_PASSES`."""
+    """Return models of the first ``n`` records, and the number of gradients for learning one model.
+
+    A solver is assumed to make `SOLVER_PASSES` passes.
+    """
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
     passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
@@ -110,12 +113,12 @@ SOLVER_PASSES = 50
 def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a private model that is learned anew when the deletions that it covers are used up.
 
-    It covers the largest number for which it is as accurate as another system, up to `CLOSE`; if there is no such
-    number, there are no rows.
+    It covers the largest number of deletions at which its accuracy is at least that of another system minus `CLOSE`. If
+    there is no such number, there are no rows.
 
     Args:
-        private: The rows of private models, by the number of deletions.
-        beside: The rows of the other system, for the same numbers.
+        private: The rows of private models, in the order of the number of deletions.
+        beside: The rows of the other system, for the same numbers of deletions.
     """
     good = [row for row, other in zip(private, beside, strict=True) if row["accuracy"] >= other["accuracy"] - CLOSE]
     if not good:

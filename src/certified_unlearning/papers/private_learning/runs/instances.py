@@ -49,13 +49,14 @@ class SignInstance:
         """Return the excess risk of weights by squared loss.
 
         Args:
-            weights: The weights, shape ``(trials, features)`` or with more columns, in which rows are zero.
+            weights: The weights, shape ``(trials, features)``. They may have further columns, in which the rows of
+                records are zero.
         """
         off = (weights[:, : self.features] - self.best) * self.scales
         return off.square().sum(dim=1)
 
     def scaled(self, factor: float) -> "SignInstance":
-        """Return the instance with rows that are longer by a factor, and best weights that are shorter by it."""
+        """Return the instance with rows longer by a factor, and with best weights shorter by the same factor."""
         return SignInstance(self.scales * factor, self.best / factor)
 
 

@@ -34,7 +34,7 @@ def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[int, float, Tensor]:
-    """Return the number of blocks and the bias of Theorem 11's instance without records of zeros, and fair signs."""
+    """Return the number of blocks, the bias, and fair signs for Theorem 11's instance without records of zeros."""
     instance = theorem_11_instance(Setting(n=n, d=n, epsilon=epsilon, delta=delta, radius=RADIUS))
     count = max(1, round(instance.blocks))
     signs = normal_rows([generator_key], torch.zeros(1, count, dtype=torch.float64)).sign()[0]

@@ -15,7 +15,7 @@ from certified_unlearning.errors import ParameterError
 
 
 class StackedMoments(BoundedRecords):
-    """Records for squared loss, given by moments, for each trial; rows may have further columns that are all zero."""
+    """Each trial's records for squared loss, given by their moments; rows may have further columns of zeros."""
 
     def __init__(
         self, squares: Tensor, moments: Tensor, *, n: int, features: int, loss: ScalarLoss, row_norm: float
@@ -75,7 +75,7 @@ class RepeatedRecords(BoundedRecords):
     """Records that each occur several times: computations use one copy, and counts include all copies."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
-        """Take the distinct records, and enforce their bounds; it raises the same errors as `BoundedRecords`."""
+        """Take the distinct records, and enforce their bounds, with the same errors as `BoundedRecords`."""
         super().__init__(rows, targets, loss=loss, row_norm=row_norm)
         self._copies = copies
 

@@ -8,9 +8,10 @@ import numpy as np
 def lemma_25_deviation(*, n: int, d: int) -> float:
     """Return the expected difference of population and empirical gradients on the instance of E30.
 
-    Rows are ``(e_0 + e_i) / sqrt(2)`` with ``i`` uniform on ``d`` places; slopes are 1 if a record has this ``i``, and
-    otherwise -1. The first coordinate differs by ``sqrt(2)`` times the share of places that no record has. The squares
-    of the other coordinates' differences sum to at most ``(1 / n + 1 / d) / 2``; this sum is left out.
+    Rows are ``(e_0 + e_i) / sqrt(2)`` with ``i`` uniform on ``d`` places. The slope on a row is 1 if any of the ``n``
+    records has the same ``i``, and otherwise -1. The first coordinate differs by ``sqrt(2)`` times the share of places
+    that no record has. The squares of the other coordinates' differences sum to at most ``(1 / n + 1 / d) / 2``; this
+    sum is left out.
     """
     return math.sqrt(2) * math.exp(n * math.log1p(-1 / d))
 
@@ -29,9 +30,10 @@ def padded_projection_distance(*, columns: int, features: int, seed: int) -> flo
 
 
 def one_pass_distance(*, records: int, step_size: float, smoothness: float) -> float:
-    """Return the distance of two passes' final weights, divided by ``2 eta G``; only their first records differ.
+    """Return the distance between the final weights of two passes, divided by ``2 eta G``.
 
-    The losses have one coordinate. They are quadratic with curvature ``smoothness`` near the weights, so every further
-    record multiplies the distance by ``|1 - eta H|``. The records that differ have slopes 1 and -1.
+    The passes differ only in their first records, which have slopes 1 and -1. The losses have one coordinate. They are
+    quadratic with curvature ``smoothness`` near the weights, so every further record multiplies the distance by
+    ``|1 - eta H|``.
     """
     return abs(1 - step_size * smoothness) ** (records - 1)

@@ -1,4 +1,4 @@
-"""Measures of methods that stable methods are compared with, and of small statements near the theorems."""
+"""Measures of the methods with which stable methods are compared, and of small statements near the theorems."""
 
 import math
 
@@ -54,7 +54,7 @@ def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> flo
 def noisy_mean_distance(*, n: int, rho: float) -> float:
     """Return the largest total variation between noisy means of points in a unit ball, divided by ``rho``.
 
-    The means are before and after one replacement.
+    The two means are those before and after the replacement of one record.
     """
     return gaussian_tv(2 / n / noisy_mean_sigma(n=n, rho=rho)) / rho
 
@@ -76,7 +76,8 @@ def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, fl
 def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> float:
     """Return the number of records in all copies of Proposition 11's small data set, divided by ``n``.
 
-    There are ``K = floor(0.1 / rho)`` copies of ``100 n alpha`` records as printed, or of ``10 n alpha / K`` records.
+    There are ``K = floor(0.1 / rho)`` copies. Each copy has ``100 n alpha`` records, as printed, or ``10 n alpha / K``
+    records.
     """
     copies = math.floor(0.1 / rho)
     small = math.ceil(100 * n * accuracy if printed else 10 * n * accuracy / copies)

@@ -109,10 +109,10 @@ def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> fl
 def recomputations_over_bound(
     *, n: int, batch_size: int, steps: int, removed: int, bound: Literal["proposition 4", "proposition 6", "linearity"]
 ) -> float:
-    """Return the probability or the mean number of recomputations in single deletions, divided by a bound.
+    """Return the probability that single deletions cause any recomputation, or the mean number of recomputations.
 
-    The bounds are at ``rho = T m / n``. Proposition 4 bounds the probability of any recomputation; the other bounds are
-    on the mean number of recomputations.
+    Both are divided by a bound. The bounds are at ``rho = T m / n``. Proposition 4 bounds the probability of any
+    recomputation; the other bounds are on the mean number of recomputations.
     """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     stated = recourse_bound(rho=rho, edits=removed, printed=bound == "proposition 6")

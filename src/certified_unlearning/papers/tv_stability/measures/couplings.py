@@ -40,7 +40,7 @@ def acceptance_and_overlap(*, gap: float) -> float:
 
 @measure
 def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
-    """Return the largest absolute ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)``.
+    """Return the largest absolute values of ``log phi_Q(v) - log phi_P(u)`` and of ``log phi_P(v) - log phi_Q(u)``.
 
     ``v`` is the reflection of a rejected value ``u``.
     """
@@ -110,7 +110,7 @@ def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: boo
 
 @measure
 def rounding_error(*, quantum: float, point: list[float]) -> dict[str, float]:
-    """Return the shifted grid's bias in units of its spacing, and its mean squared error over ``d tau^2 / 12``."""
+    """Return the shifted grid's bias divided by its spacing, and its mean squared error divided by ``d tau^2 / 12``."""
     errors = _rounded(torch.tensor(point, dtype=torch.float64), quantum) - torch.tensor(point, dtype=torch.float64)
     exact = quantiser_variance(dimension=len(point), resolution=quantum)
     return {

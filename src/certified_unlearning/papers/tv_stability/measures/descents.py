@@ -186,7 +186,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return Proposition 1's smallest printed ``T`` over a corollary's ``T``, at the least batch size of the latter."""
+    """Return Proposition 1's smallest printed ``T``, divided by a corollary's ``T`` at its smallest batch size."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
@@ -194,7 +194,10 @@ def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> fl
 
 @sweep("rho = {rho:g}")
 def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return a corollary's largest useful batch over ``(G / (H D))^2 T^3`` (Corollary 7) or ``(G / (H D))^2 T`` (8)."""
+    """Return a corollary's largest useful batch size, divided by a power of its ``T``.
+
+    The divisor is ``(G / (H D))^2 T^3`` for Corollary 7, and ``(G / (H D))^2 T`` for Corollary 8.
+    """
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "largest")
     return planned.batch_size / (planned.steps ** (3 if corollary == "7" else 1) / problem.condition**2)
@@ -217,9 +220,9 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return Theorem 24's lower bound divided by Theorem 23's rate, or Theorem 23's rate by Theorem 22's.
+    """Return the quotient of two theorems' rates, with all constants 1.
 
-    All constants are 1.
+    It is Theorem 24's lower bound divided by Theorem 23's rate, or Theorem 23's rate divided by Theorem 22's rate.
     """
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)

@@ -73,7 +73,7 @@ def tree_recomputation(
 
 @sweep("n = {n}, sigma = {sigma:g}")
 def complexity_over_bound(*, n: int, sigma: float) -> float:
-    """Return the relative unlearning complexity over the sum of ``2 / n`` and the probability of a recomputation."""
+    """Return the relative unlearning complexity, divided by ``2 / n`` plus the probability of a recomputation."""
     again = trees.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
     complexity = tree.deletion_queries(n=n, sigma=sigma, sensitivity=1.0) / n
     return complexity / (2 / n + again)
@@ -96,11 +96,11 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
     """Return the total variation of one weighted sum of noisy nodes at Theorem 25's printed noise, divided by ``rho``.
 
-    All increments are 0 except one record's, ``-B / 2`` or ``B / 2``, at an unknown uniform position. The weight of a
-    node is the number of positions that it sums. The two distributions of the weighted sum mirror each other, so the
-    sum's sign is the best test between them. Their total variation is the mean, over positions, of the total variation
-    given the position. The total variation of all nodes together is at least as large. The printed noise has ``rho``
-    instead of ``rho^2``.
+    All increments are 0 except that of one record, which is ``-B / 2`` or ``B / 2``; the record's position is uniform
+    and unknown. The weight of a node is the number of positions that it sums. The two distributions of the weighted sum
+    mirror each other, so the sum's sign is the best test between them. Their total variation is the mean, over
+    positions, of the total variation given the position. The total variation of all nodes together is at least as
+    large. The printed noise has ``rho`` instead of ``rho^2``.
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
@@ -142,9 +142,10 @@ def budget_over_rho(*, budget: Budget, heights: int) -> float:
 
 @sweep("rho = {rho:g}", then=changes)
 def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]) -> float:
-    """Return the changes with ``rho`` of the logarithm of dual averaging's regret bound divided by Theorem 27's rate.
+    """Return the changes of ``log(bound / rate)`` with ``rho``.
 
-    The bound for one record is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
+    The bound is dual averaging's regret bound, and the rate is that of Theorem 27. The bound for one record is
+    ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
     """
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, rho)
     sigma = single_pass.theorem_27_sigma(problem)
@@ -171,7 +172,7 @@ def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[st
 
 @sweep("n = {n}")
 def free_unlearning_exponent(*, n: int) -> float:
-    """Return the exponent of ``n`` in the gradients of unlearning, ``n rho``, if Theorem 28's two terms are equal."""
+    """Return the exponent of ``n`` in ``n rho``, the cost of unlearning, if Theorem 28's two terms are equal."""
     problem = GeneralisedLinearProblem(n, 1.0, 1.0, 1.0, 1.0, 1.0)
     # At such a rho, only the statistical term of the risk remains.
     alone = single_pass.theorem_28_risk(replace(problem, rho=1e9))

@@ -32,7 +32,7 @@ def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -
 
 @measure
 def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return a deletion's gradients divided by ``1 - (1 - m / n)^T`` times those of learning, for every setting."""
+    """Return a deletion's share of the gradients of learning, divided by ``1 - (1 - m / n)^T``, for every setting."""
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["gradients"] / (rows["recompute_bound"] * rows["learning_gradients"]))
 

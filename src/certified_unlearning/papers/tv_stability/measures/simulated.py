@@ -86,7 +86,10 @@ def iterates_after_edit() -> float:
 
 @measure
 def followed_after_edit() -> float:
-    """Return the largest distance of new gradients plus old noise from the noisy gradients that runs followed."""
+    """Return the largest distance between two noisy gradients of an iteration that an edit keeps.
+
+    One is the noisy gradient that the iteration followed. The other is the new gradient plus the old noise.
+    """
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())
     state = descent.learn(torch.arange(_LEARNED), draws, trials=100)

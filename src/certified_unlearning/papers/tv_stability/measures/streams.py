@@ -53,7 +53,7 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return the differences of the last model's mean, and of the share of last places, from a fresh run.
+    """Return how far the last model's mean, and a new record's share of last places, differ from those of a fresh run.
 
     The differences are measured after each edit, in standard errors. The share of trials in which a new record is last
     is compared after each insertion.
@@ -92,7 +92,7 @@ def stream_recomputations(*, order: Order) -> Quantity:
     """Return the number of recomputations divided by ``rho`` times the number of edits, with three standard errors.
 
     In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If an insertion
-    caused a recomputation, it would count.
+    caused a recomputation, the recomputation would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]

@@ -1,1 +1,1 @@
-"""Measured rates of chapters 4 and 5: excess risk against records, stability and columns, on known distributions."""
+"""Measured rates of chapters 4 and 5: excess risk on known distributions, by records, stability and columns."""

@@ -1,4 +1,4 @@
-"""The figure of measured rates: excess risk against records, stability and columns."""
+"""The figure of measured rates: how excess risk depends on records, stability and columns."""
 
 import pandas as pd
 from matplotlib.figure import Figure

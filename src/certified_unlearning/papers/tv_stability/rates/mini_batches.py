@@ -125,7 +125,7 @@ EMPIRICAL: dict[str, Callable[[ConvexProblem], Planned]] = {
     "noisy SGD, stable": corollary_8,
     "quantized SGD": theorem_45,
 }
-"""The learners for empirical risk, by the names of their lines."""
+"""The learners for empirical risk; the keys are the names of their lines."""
 LONG_RUNS = ("noisy SGD, stable",)
 """The learners whose number of steps grows as ``rho n``."""
 POPULATION: dict[str, Callable[[ConvexProblem], Planned]] = {

@@ -65,7 +65,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     now = learner.start().repeat(trials, 1)
     previous, total, summed = now, torch.zeros_like(now), torch.zeros_like(now)
     noise: dict[int, Tensor] = {0: torch.zeros_like(now)}
-    """The noise of the last prefix sum whose length has this lowest bit."""
+    """The noise of the last prefix sum, by the lowest bit of its length."""
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
@@ -125,7 +125,10 @@ def projected_frank_wolfe(
 def projected_dual_averaging(
     instance: Blocks, *, n: int, dimension: int, rho: float, trials: int, key: tuple[str | int, ...]
 ) -> tuple[Tensor, float]:
-    """Return the excess risks of dual averaging on projected rows, and Theorem 29's rate with corrected columns."""
+    """Return the excess risks of dual averaging on projected rows, and the rate of Theorem 29.
+
+    The number of columns is the corrected one.
+    """
     length = float(torch.linalg.vector_norm(instance.best))
     problem = GeneralisedLinearProblem(n, 1.0, 0.0, 1.0, length, rho)
     columns = math.ceil(theorem_29_dimension(problem))
@@ -144,7 +147,7 @@ LEARNERS: dict[str, tuple[Learner, Loss]] = {
     "Frank-Wolfe": (frank_wolfe, "logistic"),
     "dual averaging": (dual_averaging, "absolute"),
 }
-"""The learners whose rates depend on the number of columns, by the names of their lines, with their losses."""
+"""The learners whose rates depend on the number of columns, and their losses; the keys are the names of the lines."""
 PROJECTED: dict[str, tuple[Learner, Loss]] = {
     "projected Frank-Wolfe": (projected_frank_wolfe, "logistic"),
     "projected dual averaging": (projected_dual_averaging, "absolute"),
@@ -154,7 +157,10 @@ PROJECTED: dict[str, tuple[Learner, Loss]] = {
 
 @dataclass(frozen=True)
 class _Projected:
-    """Records whose rows every trial projects by its own matrix; the records of trial ``r`` begin at ``r kinds``."""
+    """Records with projected rows: each trial has its own matrix.
+
+    The records of trial ``r`` begin at index ``r * kinds``.
+    """
 
     records: RecordGradients
     projections: tuple[Projection, ...]

@@ -1,4 +1,4 @@
-"""The rows of the experiment `exact_rates`: excess risk of every learner against records, stability and columns."""
+"""The rows of the experiment `exact_rates`: every learner's excess risk, by records, stability and columns."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ BLOCKS = 10
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
 """The norms of the best models."""
 LONG = 16
-"""The factor by which learners have fewer records if their number of steps grows with the number of records."""
+"""The factor by which the number of records is reduced for learners whose number of steps grows with it."""
 
 
 def rates_table(sweep: ExactRates) -> pd.DataFrame:
@@ -30,7 +30,7 @@ def rates_table(sweep: ExactRates) -> pd.DataFrame:
 
 
 def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Yield chapter 4's tables: empirical risk, on data that fit the distribution up to rounding."""
+    """Yield chapter 4's tables: empirical risk, on data whose counts are those of the distribution, up to rounding."""
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for part, records, rho, dimension in _lines("4", sweep.n, sweep.rho, sweep.columns):
         for method, plan in mini_batches.EMPIRICAL.items():
@@ -110,7 +110,7 @@ def _passed(
 def _lines(
     chapter: str, records: list[int], rhos: list[float], columns: list[int]
 ) -> Iterator[tuple[str, int, float, int]]:
-    """Yield the settings of three lines: part, records, stability, columns.
+    """Yield the settings of three lines, each as part, records, stability and columns.
 
     The lines cross at the largest number of records, the largest ``rho`` and the fewest columns.
     """
@@ -121,7 +121,7 @@ def _lines(
 
 
 def _nearest(law: Tensor, n: int) -> np.ndarray:
-    """Return whole numbers that sum to ``n`` and differ by less than 1 from the proportions of a distribution."""
+    """Return whole numbers that sum to ``n`` and differ by less than 1 from ``n`` times the probabilities."""
     wanted = law.numpy() * n
     counts: np.ndarray = np.floor(wanted).astype(np.int64)
     counts[np.argsort(counts - wanted)[: n - counts.sum()]] += 1

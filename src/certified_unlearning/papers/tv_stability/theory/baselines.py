@@ -1,4 +1,4 @@
-"""Methods that stable methods are compared with: shards, and stable means.
+"""The methods with which stable methods are compared: shards, and stable means.
 
 Renewed private releases are in the module `accounting.core.groups`.
 """

@@ -117,7 +117,7 @@ def edited_run_law(
         n: The number of records before the edit.
         batch_size: The batch size ``m``.
         steps: The number ``T`` of steps.
-        edit: Whether the edit is Algorithm 20's deletion or insertion.
+        edit: The edit of Algorithm 20: a deletion or an insertion.
         insertion: Whether the batch that a new record joins keeps its other members, or is drawn again from all
             records.
     """
@@ -137,7 +137,7 @@ def edited_run_law(
 def _starts(
     run: tuple[Batch, ...], n: int, edit: Edit, insertion: Insertion, after: list[Batch]
 ) -> Iterator[tuple[int, tuple[Batch, ...], Fraction]]:
-    """Yield the iteration from which a run has fresh batches, the batches before it, and the probability."""
+    """Yield each possible first iteration with fresh batches, the batches before it, and this case's probability."""
     if edit == "delete":
         first = next((t for t, batch in enumerate(run) if n - 1 in batch), len(run))
         yield first, run[:first], Fraction(1)

@@ -123,8 +123,8 @@ def query_sigma(*, queries: int, rho: float, bound: float, n: int = 1, printed: 
     Args:
         queries: The number ``T`` of queries.
         rho: The required total variation.
-        bound: The bound ``B`` on one record's part of the sum; for ``printed``, on the movement of the sum by a
-            replaced record.
+        bound: The bound ``B`` on one record's part of the sum. If ``printed`` is true, ``B`` bounds instead how far
+            replacing a record moves the sum.
         n: The number of records, which only ``printed`` uses.
         printed: Whether to return Theorem 51's ``8 B / (n rho)`` for means. This noise lacks the factor ``sqrt(T)``; do
             not use it. Otherwise, the noise is ``sqrt(T) B / (2 rho)`` for sums, by Pinsker's inequality (derived).

@@ -74,8 +74,8 @@ def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
     """Return `mean_recompute_probability` if a node of height ``h`` is rejected with probability ``taus[h]``.
 
     Each power of 2 in the binary form of ``n``, from the highest, has a block of that many positions. A position in any
-    block but the last is also tested at the node that closes its block. Sums of *rejected* shares keep small
-    probabilities precise.
+    block but the last is also tested at the node that closes its block. Small probabilities stay precise because
+    the code sums probabilities of *rejection*.
 
     Args:
         taus: The probabilities, one for each of the `heights` of ``n``.
