@@ -150,8 +150,8 @@ class AuditResult:
         lines = [
             self.headline,
             explained(self.verdict, self.alpha),
-            f"{self.method}, {counted(len(runs), 'run')}: of {counted(sum(self.guessing.canaries), 'canary')} "
-            f"{sum(self.guessing.members)} were learned and removed"
+            f"{self.method}, {counted(len(runs), 'run')}: {sum(self.guessing.members)} of "
+            f"{counted(sum(self.guessing.canaries), 'canary')} were learned and removed"
             + (f", each {self.copies} times" if self.copies > 1 else "")
             + f"; right guesses after: {after}, before: {before}, at most {guesses}",
         ]

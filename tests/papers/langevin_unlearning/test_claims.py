@@ -130,7 +130,7 @@ def test_every_claim_with_the_fitted_eigenvalue_says_so():
 
 def test_self_checks_and_questions_of_ours_are_marked_as_ours():
     ours = {name for name, each in CLAIMS.items() if each.claim.whose == "ours"}
-    told = ("Self-check of our ", "Our question on our runs; ", "Our question on the bounds; ")
+    told = ("Self-check of our ", "Our question about our runs; ", "Our question about the bounds; ")
     assert ours == {name for name, each in CLAIMS.items() if each.claim.source.startswith(told)}
     assert len(ours) == 38
 

@@ -153,8 +153,8 @@ def _calibration(flags: DeletionFlags, stream: Stream, form: DeletionForm) -> De
     for name, value in asdict(calibration).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ParameterError(
-                f"{name} would be {value}: lipschitz = {flags.lipschitz}, strong_convexity = {flags.strong_convexity} "
-                "and the targets are too far apart for floating point"
+                f"{name} would be {value}: floating point cannot combine lipschitz = {flags.lipschitz}, "
+                f"strong_convexity = {flags.strong_convexity} and these targets"
             )
     return calibration
 

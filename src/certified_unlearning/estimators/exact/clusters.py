@@ -262,8 +262,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if planned.noise > MOST_NOISE:
             raise AssumptionError(
                 f"recompute_probability = {self.recompute_probability} with {self.steps} steps needs noise of standard "
-                f"deviation {planned.noise:.3g}, and float64 is too coarse for records beside noise above "
-                f"{MOST_NOISE:,.0f}: give a larger probability or fewer steps"
+                f"deviation {planned.noise:.3g}; with noise above {MOST_NOISE:,.0f}, the records would be lost in "
+                "rounding, so give a larger probability or fewer steps"
             )
         return LinearQuerySettings(self.steps, planned.noise)
 
