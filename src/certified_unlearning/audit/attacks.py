@@ -27,7 +27,9 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
-"""If fewer models than this unlearned a record, or never saw it, the Gaussians of all records share variances.
+"""Smallest number of models, with a record unlearned or never seen, for which the record has its own variances.
+
+Otherwise, the Gaussians of all records share variances.
 
 This is as in Carlini et al. (2022).
 """

@@ -223,7 +223,7 @@ class GivenMethod:
             ParameterError: ``publish`` was given, so this guess does not know the meaning of the published numbers.
         """
         if self.publishes is not None:
-            raise ParameterError("publish was given without guess: give a guess that reads what it returns")
+            raise ParameterError("publish was given without guess: give a guess that reads the numbers from publish")
         without = self.learn(known.X, known.y)
         objective = objective_of(without)
         if objective is not None:

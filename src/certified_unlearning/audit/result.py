@@ -76,7 +76,7 @@ class AuditResult:
         return self._bound([run.right for run in self.runs], alpha)
 
     def control(self, alpha: float | None = None) -> LowerBound:
-        """Return the same attack's lower bound from the model before the removal.
+        """Return the lower bound that the same attack finds for the model before the removal.
 
         `bound` explains the argument.
         """

@@ -118,7 +118,7 @@ class ModelDirectory:
         return self.path / f"added-rows-{version}.safetensors"
 
     def _added(self, version: int) -> tuple[Path, ...]:
-        """Return the paths of all files in which the records that a version adds may wait."""
+        """Return the paths of all files that may contain a version's new records before they are added."""
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What audits print: the level of bounds that are shown, verdicts, and bounds rounded to the safe side."""
+"""The printed parts of audits: the confidence level of bounds, verdicts, and bounds rounded to the safe side."""
 
 import math
 from typing import Literal

@@ -119,7 +119,7 @@ def ridge_constants(
     largest_eigenvalue: float | None = None,
     records: int = 0,
 ) -> LossConstants:
-    """Return the constants of ridge regression on rows of norm at most 1 and targets from -1 to 1, in a ball.
+    """Return the constants of ridge regression in a ball, for rows of norm at most 1 and targets from -1 to 1.
 
     The objective is ``mean_i (1/2) (x_i'w - y_i)^2 + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``. One
     record's curvature is ``||x||^2``, at most 1. A record's gradient, ``(x'w - y) x``, has no bound on the whole space.

@@ -170,7 +170,7 @@ class LinearProblem:
 
     @property
     def longest_row(self) -> float:
-        """``X``, including the rounding error of scaling rows down to ``X``."""
+        """Largest norm of a computed row: ``X``, plus the rounding error of scaling rows down to ``X``."""
         return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
 
     @property

@@ -83,7 +83,7 @@ def init(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column with a number, known beforehand, for its missing values: income=0; repeatable.",
+            help="Number that replaces the missing values of a column, known beforehand: income=0; repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,

@@ -69,7 +69,7 @@ def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> 
 
 
 def require_once(given: Given, file: Path | None, advice: str = "") -> None:
-    """Raise `ParameterError` if somebody was given twice, and `DataError` if a file names nobody.
+    """Raise `ParameterError` if an identifier is given twice, and `DataError` if a file contains no identifier.
 
     Args:
         given: The given identifiers.

@@ -39,7 +39,7 @@ class Replayed:
         events: The number of events that the directory lacked.
         unknown: The number of the directory's events that the source lacked.
         back_to: The number of the event from which the model continues; None if no files were lost.
-        lost: The versions that were published after that event, and are lost.
+        lost: The lost versions, which were published after that event.
         additions: The additions of `add` after that event, whose records are gone.
         half_written: Whether the log ended with an incomplete line.
         applied: The result of the `apply` that followed.

@@ -21,7 +21,7 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
         ledger: The ledger.
         unknown: Identifiers of people without records, of whom no removal was requested.
         terms: The terms of the requests, with the day on which these people asked.
-        one_spelling: Whether these people differ from those whose identifiers look like theirs.
+        one_spelling: Whether the people in ``unknown`` differ from the people in the data with similar identifiers.
 
     Returns:
         The time when the answer was recorded, in UTC, for each identifier.

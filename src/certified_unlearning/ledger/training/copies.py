@@ -21,7 +21,7 @@ class Waiting(NamedTuple):
 
     Attributes:
         version: The number of the version that adds the rows.
-        after: The number of rows of the copy before the waiting ones.
+        after: The number of rows in the copy, without the waiting rows.
     """
 
     version: int
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def waiting_of(state: State) -> Waiting | None:
-    """Return the rows that wait; None if no version that adds records was begun."""
+    """Return the rows that wait to be added; None if no `add` was begun."""
     planned = state.planned
     return None if planned is None or planned.addition is None else Waiting(planned.version, state.rows)
 

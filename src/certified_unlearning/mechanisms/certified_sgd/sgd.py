@@ -29,7 +29,7 @@ class CertifiedSgd:
     Attributes:
         network: The layers.
         descent: The rule by which parameters follow gradients.
-        batch_size: Number of places of a batch. Places that do not fill a batch are left out, for every data set.
+        batch_size: Number of places in a batch. Places that do not fill a batch are left out, for every data set.
         epochs: Number of passes over the batches, which are the same in every pass.
         neighbourhood: The data sets that the boxes cover. Its means must be over present records.
         bounding: Method of computing bounds.

@@ -184,7 +184,9 @@ class Shares(Sweep):
     """The share of certified test predictions against k, for several networks."""
 
     cases: list[Case] = Field(description="networks and data sets, a list of sections", min_length=1)
-    trials: Trials = Field(description="independent starts, batches and clouds of each case, at least 2")
+    trials: Trials = Field(
+        description="number of independent runs of each case, with their own starts, batches and clouds, at least 2"
+    )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property

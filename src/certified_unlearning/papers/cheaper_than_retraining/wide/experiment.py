@@ -26,7 +26,7 @@ WIDE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each table and model.
 
-``answers`` counts the model's answers: requests, or scikit-learn's refits.
+``answers`` is the number of requests that the model answered, or of scikit-learn's refits.
 
 ``seconds`` is the mean over answers, including the certificate. ``passes`` is the mean over answers of the number of
 rows read, divided by ``n`` for requests and by the number of remaining rows for refits. ``answers_that_moved`` counts

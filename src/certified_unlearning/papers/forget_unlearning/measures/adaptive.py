@@ -1,4 +1,4 @@
-"""Measures for Theorem 4.5, and for the paper's text on small requests after Theorem 5.1, all by accounting.
+"""Measures for Theorem 4.5, and for the text on small requests after Theorem 5.1. All of them are computed bounds.
 
 The settings are those of `deletion_guarantees`. Exact values are for linear losses of one coordinate.
 """

@@ -94,12 +94,12 @@ class Requester(Protocol[Release]):
     """A p-adaptive requester with ``p = len(observes)``; if ``p`` is 0, its requests are fixed in advance.
 
     Attributes:
-        observes: The numbers of the releases that the requester may see, increasing.
+        observes: The numbers, in increasing order, of the releases that the requester may see.
     """
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The numbers of the releases that the requester may see, increasing."""
+        """The numbers, in increasing order, of the releases that the requester may see."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
         """Return request ``number``, from 1 on, given the observed releases and the earlier requests ``own``."""

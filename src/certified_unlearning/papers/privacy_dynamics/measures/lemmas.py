@@ -113,7 +113,7 @@ def lsi_constant_over_lemma_5(*, strong_convexity: float, steps: Steps) -> float
 
 @sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def theorem_2_over_corollary_1(*, strong_convexity: float, steps: Steps) -> float:
-    """Return Theorem 2 with the constant ``lambda / (2 sigma^2)``, given as a number, divided by Corollary 1."""
+    """Return the bound of Theorem 2, for the constant ``lambda / (2 sigma^2)``, divided by the bound of Corollary 1."""
     problem = figure_1(strong_convexity)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, lsi_constant=strong_convexity / (2 * SIGMA**2))
     return float(curve(np.array([10.0]))[0]) / bounded("corollary-1", problem, steps=steps)
