@@ -246,7 +246,7 @@ def test_what_is_interrupted_leaves_everything_and_ends_alike_when_made_again(
         ({"steps": 10**8}, "steps must be at most 10,000,000"),
         ({"recompute_probability": 0.0}, "recompute_probability"),
         ({"recompute_probability": 1.0}, "recompute_probability"),
-        ({"recompute_probability": 1e-8}, r"needs noise of standard deviation .* float64 is too coarse"),
+        ({"recompute_probability": 1e-8}, r"needs noise of standard deviation .* lost in rounding"),
         ({"init": "k-means++"}, r"init must be 'mean', or finite numbers of shape \(2, 2\), got 'k-means\+\+'"),
         ({"init": [[0, 1]]}, r"of shape \(2, 2\), got shape \(1, 2\)"),
         ({"init": [[0, 1], [0, np.nan]]}, "got one that is not finite"),
