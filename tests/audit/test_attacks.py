@@ -179,14 +179,16 @@ def test_models_of_an_attack_do_not_share_their_noise(digits: Records) -> None:
 def test_which_records_are_hardest_to_forget_is_told_only_to_those_that_ask(digits: Records, tmp_path: Path) -> None:
     y, records = digits.y.copy(), np.arange(1301, 1321)
     y[records[:5]] = 1 - y[records[:5]]  # Their neighbours say otherwise, so these five are hard.
-    found = likelihood_ratio_attack(KNeighborsClassifier(1), digits.X, y, records=records, unlearn=nothing, models=64)
+    given = {"records": records, "unlearn": nothing, "models": 64}
+    # Seeded, because with 64 models the lower end below is at most 0.7 in one draw of thirty.
+    found = likelihood_ratio_attack(KNeighborsClassifier(1), digits.X, y, **given, random_state=1)
     hardest = found.hardest_records(5)
     assert {each.record for each in hardest} == set(records[:5].tolist())
     assert hardest[0].area is not None
     assert hardest[0].area.low > 0.7
     said = f"{found!s} {found!r} {json.dumps(found.to_dict())} {found.secret!r}"
     # Whole numbers only: the digits of 0.9130434 are no record's.
-    assert not set(re.findall(r"(?<![\d.])\d+(?![\d.])", said)) & {str(each) for each in records}
+    assert not set(re.findall(r"(?<![\d.])\d+(?!\.?\d)", said)) & {str(each) for each in records}
     assert "because it identifies people: hardest_records() returns it" in str(found)
     path = tmp_path / "attack.json"
     path.touch(mode=0o644)
