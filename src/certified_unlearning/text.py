@@ -20,6 +20,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun_of(number, noun)}"
 
 
+def capitalised(text: str) -> str:
+    """Return a text whose first letter is a capital; the other letters do not change."""
+    return text[:1].upper() + text[1:]
+
+
 def noun_of(number: float, noun: str) -> str:
     """Return the form of a noun after a number: record after 1; records, classes, queries, people after 2."""
     if number == 1:

@@ -20,7 +20,7 @@ from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, Reading, by_cause, claims_of
 from certified_unlearning.reproduction.claims.verdicts import OWNERS, Verdict, evaluate, ranked, read_again
 from certified_unlearning.reproduction.paper import Paper, ReadText
-from certified_unlearning.text import table_lines
+from certified_unlearning.text import capitalised, table_lines
 
 PROJECT = Path(__file__).parents[2]
 BASELINES = PROJECT / "workflow" / "baselines" / "claims"
@@ -276,7 +276,7 @@ def _contradiction(each: Judged, read_at: str, *, shared: bool) -> str:
             f"- *Stated*: {_escaped(_sentence(verdict.expected))}",
             f"- *Found*, by runs of {_names(each.presets)}: the numbers, and how badly the claim fails, are in no "
             f"committed file. `snakemake --cores all --config preset={preset}`, then `unlearn claims --preset "
-            f"{preset}`, prints them. " + _escaped(_sentence(verdict.reason[:1].upper() + verdict.reason[1:])),
+            f"{preset}`, prints them. " + _escaped(_sentence(capitalised(verdict.reason))),
         ]
     else:
         lines += [f"- *Found*, by formulas alone: {_escaped(_sentence(verdict.reason))}"]

@@ -19,7 +19,7 @@ from certified_unlearning.certificate.guesses import Share, so_many_are_right
 from certified_unlearning.certificate.lost import NO_REASON_TO_RESTORE
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import capitalised, counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Relation
 
@@ -189,7 +189,7 @@ class Certificate(BaseModel):
         # A sentence that names any condition must name all of them.
         restored = f" {NO_REASON_TO_RESTORE}" if self.lost and self.provided else ""
         bet = f"Someone sees {self.seen} and guesses whether {self.bet}."
-        return f"{bet} {often[0].upper()}{often[1:]}.{restored} {self.guesser}"
+        return f"{bet} {capitalised(often)}.{restored} {self.guesser}"
 
     def with_reactions(self) -> str | None:
         """Return the guarantee for requests that depended on a model's output, as sentences; None if it is missing."""

@@ -16,7 +16,7 @@ from certified_unlearning.certificate.residual.constants import ResidualConstant
 from certified_unlearning.certificate.residual.limits import limits_of, require_readings
 from certified_unlearning.data.tables.declaration import Text
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import capitalised, counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
@@ -118,7 +118,7 @@ class ResidualCertificate(ResidualConstants):
             f"Someone has {every} versions of the model, and may even have chosen which records to "
             "remove or add. This person guesses whether the versions were made by this software's method, with its "
             "small errors, or each was calculated exactly from the records that were left at its time, with the same "
-            f"kind of noise. {often[0].upper()}{often[1:]}. This does not limit what earlier versions show: this "
+            f"kind of noise. {capitalised(often)}. This does not limit what earlier versions show: this "
             "person may already know that the removed records were in them."
         )
 

@@ -23,7 +23,7 @@ from certified_unlearning.accounting.langevin.calibration import (
     steps_up_to,
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import capitalised, counted, rounded_up
 from certified_unlearning.vocabulary import Delta
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _print_scale(
     )
     classes = "logistic regression" if known.classes == 2 else f"softmax regression of {known.classes} classes"
     console.print(
-        f"{classes[0].upper()}{classes[1:]} of {counted(problem.n, 'record')}, C = {known.C:.4g}, "
+        f"{capitalised(classes)} of {counted(problem.n, 'record')}, C = {known.C:.4g}, "
         f"C n = {known.C * problem.n:,.0f}, {'with' if known.intercept else 'without'} intercept: "
         f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: an upper bound on the "
         "standard deviation of the noise in the score of a record of norm 1. Without noise, such a score is at most "

@@ -24,7 +24,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     in_plain_words,
 )
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.text import counted, noun_of
+from certified_unlearning.text import capitalised, counted, noun_of
 from certified_unlearning.version import code_version
 
 _MONTHS = (
@@ -148,7 +148,7 @@ class Letter:
             f"On {_date(answering.time)}, {self._records()} {self._was} removed from this software's copy of the data, "
             f"and version {answering.version} of the model was made.",
             self.certified.done(steps, answering.reading),
-            f"{versions[0].upper()}{versions[1:]} of the model had been made with the {self._it}. Every copy of "
+            f"{capitalised(versions)} of the model had been made with the {self._it}. Every copy of "
             f"{'this version' if len(self.made_with) == 1 else 'these versions'} may still show information from "
             f"{self._them}.",
             "The software did nothing with other copies of the data, such as the original file and backups.",
@@ -197,7 +197,7 @@ class Letter:
         holds: tuple[str, ...] = ()
         if self._is_in:
             versions = _versions(self.made_with)
-            made = f"{versions[0].upper()}{versions[1:]} of the model"
+            made = f"{capitalised(versions)} of the model"
             among = ", the current one, was" if self.made_with == (current,) else ", the current one among them, were"
             holds = (
                 f"{made}{among} made with {self._records()}. The {self._it} {self._is} still in this software's copy "
@@ -227,7 +227,7 @@ class Letter:
         if self.is_held and self.request is not None:
             since = _date(self.request.time)
             held = f"The request has been on hold since {since}. {_ANSWER_SHOULD_SAY} why. "
-        made = f"{self._current[0].upper()}{self._current[1:]} of the model, the current one, was made"
+        made = f"{capitalised(self._current)} of the model, the current one, was made"
         still = (
             f"The {self._it} {self._is} still in this software's copy of the data. {made} with the {self._it}, and may "
             "still be in use."
@@ -378,7 +378,7 @@ class Letter:
         holders = "" if with_earlier else "people who have an earlier version, "
         return (
             f"Someone sees {certified.seen} and guesses whether {certified.bet}. Beforehand, this person thinks both "
-            f"answers equally likely. {often[0].upper()}{often[1:]}.",
+            f"answers equally likely. {capitalised(often)}.",
             f"{certified.guesser} Someone who already suspects one of the answers can be right more often.",
             f"The result is not about {holders}the operator's staff, or people who know of the removal, such as "
             "readers of this page, of the log or of the certificate.",

@@ -6,6 +6,7 @@ Certificates keep their own words, which `unlearn verify` compares. A statement 
 from collections.abc import Iterable
 
 from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOST_RELEASES, OBLIVIOUS_RESTORE
+from certified_unlearning.text import capitalised
 
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
 _NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
@@ -180,4 +181,4 @@ PLAIN_WORDS = {
 
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
     """Return a certificate's statements as sentences without technical terms; each sentence occurs once."""
-    return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
+    return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{capitalised(each)}.") for each in statements))

@@ -18,6 +18,7 @@ from certified_unlearning.reproduction.claims.evidence import Evidence, MissingE
 from certified_unlearning.reproduction.claims.model import CheckableClaim, Reading, Whose
 from certified_unlearning.reproduction.claims.relations import Finding, Quantity
 from certified_unlearning.reproduction.claims.severity import Deviation, Severity, badness, worst
+from certified_unlearning.text import capitalised
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
@@ -330,9 +331,7 @@ def _judge(checkable: CheckableClaim, evidence: Sequence[Evidence], paper: str) 
         measured=claim.expected.measured_text(measured) if measured else "",
         tolerance=claim.expected.tolerance_text(),
         verdict=verdict,
-        reason=f"{reason}. {claim.note[:1].upper()}{claim.note[1:]}"
-        if claim.note and verdict == "contradicted"
-        else reason,
+        reason=f"{reason}. {capitalised(claim.note)}" if claim.note and verdict == "contradicted" else reason,
         paper=paper,
         severity=None if missed is None else "misprint" if claim.misprint else missed.severity,
         gap=None if missed is None else missed.gap,
