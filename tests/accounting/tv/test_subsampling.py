@@ -116,12 +116,12 @@ def test_one_edit_of_many_records_in_rationals() -> None:
     ("case", "message"),
     [
         ({"n": 4, "batch_size": 5}, "batch_size must be at most n = 4, got 5"),
-        ({"n": 4, "batch_size": 3, "removed": 2}, "must leave batch_size = 3 of n = 4"),
+        ({"n": 4, "batch_size": 3, "removed": 2}, "at least batch_size = 3 records must remain, got"),
         ({"n": 4, "batch_size": 1, "added": 1, "removed": 1}, "added or removed must be 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(case: dict[str, int], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         batch_edits.replaced_members(**case)
-    with pytest.raises(ParameterError, match="removed must leave"):
+    with pytest.raises(ParameterError, match="removed must be at most n - batch_size"):
         batch_edits.one_by_one_recomputations(n=4, batch_size=3, steps=1, removed=2)

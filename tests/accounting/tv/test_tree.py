@@ -159,8 +159,8 @@ def test_noise_of_anytime_prefix_sums(length: int, budget: tree.Budget, noise: f
     [
         (lambda: tree.theorem_25_sigma(n=9, rho=0.1, sensitivity=1, logarithm="10"), "logarithm must be '2' or 'e'"),
         (lambda: tree.height_budgets("free", rho=0.1, count=2), "budget must be one of printed, quadratic, equal"),
-        (lambda: trees.prefix_noise(8, [1.0]), "one sigma for each of 4 heights, got 1"),
-        (lambda: trees.recompute_probability_of_taus([0.1], n=4), "3 heights, got 1"),
+        (lambda: trees.prefix_noise(8, [1.0]), "at least 4 numbers, one for each height, got 1"),
+        (lambda: trees.recompute_probability_of_taus([0.1], n=4), "at least 3 probabilities, one for each"),
         (lambda: tree.recompute_probability_up_to(4, 1.5), "tau must lie between 0 and 1, got 1.5"),
     ],
 )

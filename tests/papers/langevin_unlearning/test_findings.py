@@ -29,8 +29,8 @@ def test_the_cost_of_a_removal_is_told_in_steps_and_seconds_beside_learning_anew
     # At the epsilon nearest to 1; the largest group; delta with the share for finite learning, rounded up.
     assert told_of_cost(rows) == (
         "first: removing 10 of 1,437 records at ε = 1 and δ = 0.0011 takes 20 steps of Langevin unlearning by the "
-        "accountant shifted (1,200 by lsi); retraining takes 268, 13.4 times as many. That is 0.062 s against 0.062 s "
-        "per model, with all trials side by side; scikit-learn fits a model again in 0.25 s."
+        "accountant shifted (1,200 by lsi); retraining takes 268, 13.4 times as many. If all trials run together, "
+        "unlearning takes 0.062 s per model and retraining takes 0.062 s; scikit-learn fits a model again in 0.25 s."
     )
 
 
@@ -39,9 +39,9 @@ def test_the_cost_of_a_removal_is_told_in_steps_and_seconds_beside_learning_anew
     [
         ("unlearning_steps", 300, "takes 300 steps of Langevin unlearning"),
         ("unlearning_steps", 300, "retraining takes 268, 0.893 times as many"),
-        ("unlearning_steps", 0, "retraining takes 268. That is"),
+        ("unlearning_steps", 0, "retraining takes 268. If all trials"),
         ("delta", 0.0123, "δ = 0.013 takes"),
-        ("seconds", 8.0, "That is 2 s against"),
+        ("seconds", 8.0, "unlearning takes 2 s per model"),
         ("n", 2000, "removing 10 of 2,000 records"),
         ("epsilon_target", 1.2, "at ε = 1.2 and"),
     ],
@@ -60,14 +60,14 @@ def test_the_quality_is_told_beside_the_majority_line_and_scikit_learn(rows: pd.
     (from_zero,) = again.loc[again["variant"] == "from zero", "accuracy"].unique()
     assert told_of_quality(rows) == (
         "first: after removing 1 of 1,437 records at ε = 1 and δ = 0.0011 in 1 step, test accuracy is "
-        f"{own.mean():.4f} ± {own.std():.4f} with the least noise (accountant lsi), beside 0.5100 of always guessing "
-        f"the most frequent class; scikit-learn fitted again without noise has {from_zero:.4f}."
+        f"{own.mean():.4f} ± {own.std():.4f} with the least noise (accountant lsi), compared with 0.5100 for "
+        f"always guessing the most frequent class; scikit-learn, fitted again without noise, has {from_zero:.4f}."
     )
 
 
 def test_a_model_that_is_no_better_than_guessing_is_said_to_be_so(rows: pd.DataFrame) -> None:
     rows.loc[(rows["experiment"] == "fig3a") & (rows["mechanism"] == "langevin"), "accuracy"] = 0.51
-    assert ", no better than 0.5100 of always guessing" in told_of_quality(rows)
+    assert ", which is no better than 0.5100 for always guessing" in told_of_quality(rows)
 
 
 def test_what_was_run_is_told_and_what_was_not_is_missing(mnist: Evidence, tmp_path) -> None:

@@ -271,7 +271,7 @@ def test_findings_tell_the_cheapest_exact_system_of_those_that_are_accurate(edit
     rows = of_systems(**{"retraining": 1000.0, "sisa": 400.0, "noisy-sgd": 50.0})
     langevin = rows.iloc[:1].assign(system="langevin", guarantee="upper bound", gradients=2.0)
     deletion, stream = findings(Tables(deletions=pd.concat([rows, langevin]), edits=edits))
-    assert "Noisy SGD takes 50 gradients a record" in deletion
+    assert "Noisy SGD takes 50 gradients per deleted record" in deletion
     assert "and retraining takes 1,000, 20\N{NO-BREAK SPACE}times as many; SISA takes 400." in deletion
     first, last = edits["unstable_edits"].iloc[0], edits["unstable_edits"].iloc[-1]
     assert f"{first:.1f} recomputed a part of the run at σ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0 and" in stream

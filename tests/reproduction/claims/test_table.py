@@ -162,7 +162,7 @@ def test_as_many_values_must_be_expected_as_measured(tmp_path):
 def test_ten_classes_have_no_spectral_smoothness(tmp_path):
     arguments = {"dataset": "cifar10", "smoothness": "spectral", "records_per_request": 5}
     claims = load(table(tmp_path, CLAIM | {"measure": "stream_total", "arguments": arguments}))
-    with pytest.raises(ParameterError, match=r"claim a-claim: .*cifar10 needs smoothness = bound"):
+    with pytest.raises(ParameterError, match=r"claim a-claim: .*cifar10 needs `smoothness: bound`, got `spectral`"):
         evaluate(claims, [])
 
 

@@ -56,7 +56,7 @@ def _rows(run: Run) -> Iterator[dict[str, Any]]:
     else:
         value = float(sum(request.unlearning_steps for request in run.requests))
         how = (
-            f"all steps, S = {sizes} a request until {last.records_removed} are removed"
+            f"all steps, S = {sizes} per request until {last.records_removed} records are removed"
             if len(run.requests) > 1
             else f"least K, S = {sizes} at once"
         )

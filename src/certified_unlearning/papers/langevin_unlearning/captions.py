@@ -11,10 +11,10 @@ ANEW = ("retraining", "scikit-learn")
 SPREAD = (
     "Lines are means over trials. Bands extend one sample standard deviation of the trials above and below the mean, "
     "and are cut off at 0 and 1. They show the spread of single trials, not of the mean. All trials have the same "
-    "split and the same removed records; noiseless retraining has one value. Black dotted and dash-dotted lines are "
-    "new fits by scikit-learn on the remaining records. The dotted fit starts from zero, which is retraining; the "
-    "dash-dotted fit starts from the old weights, which guarantees nothing. A thin line shows the accuracy of always "
-    "guessing the most frequent class, if any accuracy is about as low."
+    "split and the same removed records, so noiseless retraining gives the same value in all of them. Black dotted and "
+    "dash-dotted lines are new fits by scikit-learn on the remaining records. The dotted fit starts from zero, which "
+    "is retraining; the dash-dotted fit starts from the old weights, which guarantees nothing. If some accuracies are "
+    "close to that of always guessing the most frequent class, a thin line shows the accuracy of such guessing."
 )
 
 

@@ -55,7 +55,9 @@ def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Sm
     """
     paper = PAPER[dataset]
     if paper.classes > 2 and smoothness != "bound":
-        raise ParameterError(f"the paper's softmax regression on {dataset} needs smoothness = bound")
+        raise ParameterError(
+            f"the paper's softmax regression on {dataset} needs `smoothness: bound`, got `{smoothness}`"
+        )
     loss = loss_constants(
         classes=paper.classes,
         n=paper.n,

@@ -91,15 +91,16 @@ FIG3A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy after one record was removed, against the target ε",
-        "Left: Langevin unlearning takes K steps with the smallest noise that meets the target ε by each "
-        "accountant. The accountants are the paper’s bound (lsi), the same bound without slack (lsi-tight), and our "
-        "bound (shifted), which needs the least noise. The broad pale line behind each of these lines is retraining "
-        "with the same noise; if the pale line is hidden, the two lines coincide. Middle: Descent-to-Delete takes I "
-        "steps from its secret, noiseless state, and adds the noise of its own theorem. This is Theorem 9 of its "
-        "paper and Theorem N.1 in Langevin unlearning, which applies it to replacement, as we do. Right: "
-        "Descent-to-Delete adds only the noise that this one request needs (our bound, tightened). On the paper’s "
-        "binary tasks, the theorem with L = 1/4 + λ requires more noise than Table 2 prints, because the authors’ "
-        "code used the L of the data. The middle and right panels repeat the tightest Langevin line. A thin black "
+        "Left: Langevin unlearning takes K steps. For each accountant, the noise is the smallest that meets the target "
+        "ε. The accountants are the paper’s bound (lsi), the same bound without slack (lsi-tight), and our bound "
+        "(shifted), which needs the least noise. The broad pale line behind each of these lines is retraining with the "
+        "same noise; if the pale line is hidden, the two lines coincide. Middle: Descent-to-Delete takes I steps from "
+        "its secret, noiseless state, and adds the noise of its own theorem, which is Theorem 9 of the paper on "
+        "Descent-to-Delete. The paper on Langevin unlearning restates it as Theorem N.1 and applies it to the "
+        "replacement of records, as we do. Right: Descent-to-Delete adds only the noise that this one request needs "
+        "(our bound, tightened). On the paper’s binary tasks, the theorem with L = 1/4 + λ requires more noise than "
+        "Table 2 prints, because the authors’ code used the L of the data. The middle and right panels repeat the "
+        "tightest Langevin line. A thin black "
         f"line is noiseless retraining. {SPREAD} Descent-to-Delete learns without noise, so its bands show only the "
         "published noise. The bands of Langevin unlearning also show the noise of learning.",
         "Three panels of lines, test accuracy against target ε: Langevin unlearning by each accountant, "

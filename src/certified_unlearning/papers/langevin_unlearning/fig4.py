@@ -52,7 +52,7 @@ FIG4 = Experiment(
         "Each column is for groups of S records that are removed at once. The lower panels show the test accuracy "
         "after unlearning. Retraining does not depend on ε, so it is a horizontal line; the broad grey line is "
         f"retraining with noise. The step axis is linear from 0 to 1, and logarithmic above. {SPREAD}",
-        "A column of panels for each S. Above: unlearning steps against target ε, which fall for every accountant. "
-        "Below: test accuracy against target ε, nearly constant.",
+        "A column of panels for each S. Above: unlearning steps against target ε; the steps fall for every accountant. "
+        "Below: test accuracy against target ε; it is nearly constant.",
     ),
 )

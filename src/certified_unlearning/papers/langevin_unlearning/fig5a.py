@@ -40,8 +40,8 @@ FIG5A = Experiment(
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "Test accuracy against the number of records removed at once",
-        "All runs have the same noise scale. They take the smallest number of unlearning steps that meets the panel’s "
-        "target ε by the accountant of their line. Retraining does not depend on ε, so it is the same in all panels. "
+        "All runs have the same noise scale. Each run takes the fewest unlearning steps that meet the panel’s target ε "
+        "according to the accountant of its line. Retraining does not depend on ε, so it is the same in all panels. "
         f"{SPREAD}",
         "Lines of test accuracy against records removed at once, by each accountant, with retraining.",
     ),

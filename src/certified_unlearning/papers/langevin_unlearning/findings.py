@@ -70,8 +70,8 @@ def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
     return (
         f"{preset}: removing {_removed(fewest)} at {_guarantee(fewest)} takes {counted(steps, 'step')} of Langevin "
         f"unlearning by the accountant {fewest['accountant']}{others}; retraining takes {anew:,}"
-        f"{times}. That is {_seconds(seconds[fewest['point']])} against {_seconds(seconds[retraining['point']])} per "
-        "model, with all trials side by side; scikit-learn fits a model again in "
+        f"{times}. If all trials run together, unlearning takes {_seconds(seconds[fewest['point']])} per model and "
+        f"retraining takes {_seconds(seconds[retraining['point']])}; scikit-learn fits a model again in "
         f"{_seconds(seconds[again['point']])}{_why(seconds[fewest['point']], seconds[again['point']])}."
     )
 
@@ -80,12 +80,12 @@ def quality(summary: pd.DataFrame, preset: str) -> str:
     """Return the accuracies of the certified model with the least noise, of guessing, and of scikit-learn."""
     best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
-    beside = "no better than" if accuracy <= guessed else "beside"
+    compared = "which is no better than" if accuracy <= guessed else "compared with"
     return (
         f"{preset}: after removing {_removed(best)} at {_guarantee(best)} in {steps}, test "
         f"accuracy is {accuracy:.4f} ± {best['accuracy_std']:.4f} with the least noise (accountant "
-        f"{best['accountant']}), {beside} {guessed:.4f} of always guessing the most frequent class; scikit-learn "
-        f"fitted again without noise has {again['accuracy_mean']:.4f}."
+        f"{best['accountant']}), {compared} {guessed:.4f} for always guessing the most frequent class; scikit-learn, "
+        f"fitted again without noise, has {again['accuracy_mean']:.4f}."
     )
 
 
@@ -144,7 +144,7 @@ def _why(unlearning: float, again: float) -> str:
     """Return the reason why unlearning is no faster than a new fit, or an empty text if it is faster."""
     if unlearning < again:
         return ""
-    return " (every step reads all records here; the experiment named cost measures mechanisms whose steps do not)"
+    return " (here, every step reads all records; the experiment named cost measures mechanisms whose steps do not)"
 
 
 def _epsilon(row: Row) -> str:

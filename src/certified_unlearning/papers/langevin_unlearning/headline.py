@@ -80,11 +80,11 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "steps",
         "Steps that answer one request, by target epsilon",
         "The table is for the largest group of records that was removed at once. It also has the steps of learning "
-        "from scratch. Bars compare all steps of a preset. Steps are whole numbers, so the reached epsilon can be "
-        "below the target. If the reached epsilon differs from the target, it is written under the number, rounded "
-        "up. Seconds are for one model, on the machine that ran it. Trials are simulated together and share their "
-        "time equally; scikit-learn, which has no such steps, is fitted alone. With few records, a new fit takes no "
-        "longer than a removal.",
+        "from scratch. Within a preset, bars compare the numbers of steps. Steps are whole numbers, so the reached "
+        "epsilon can be below the target. If the reached epsilon differs from the target, it is written under the "
+        "number, rounded up. Seconds are for one model, on the machine that ran it. Trials are simulated together and "
+        "share their time equally; scikit-learn, which takes no such steps, is fitted alone. With few records, a new "
+        "fit takes no longer than a removal.",
         {
             preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
             for preset, rows in records.items()

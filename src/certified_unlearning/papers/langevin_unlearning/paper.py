@@ -24,7 +24,7 @@ PAPER = Paper(
         ),
         ReadText(
             "Descent-to-Delete",
-            "its Theorems 9 and 28 are taken as Langevin Unlearning restates them, in its Theorems N.1 and N.2",
+            "Theorems 9 and 28 are used in the form of Theorems N.1 and N.2 of Langevin Unlearning, which restate them",
             itself=False,
         ),
     ),

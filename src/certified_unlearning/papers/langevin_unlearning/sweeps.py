@@ -13,9 +13,11 @@ class Figure3a(Sweep):
     """Accuracy against epsilon, with one removed record."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
-    unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
+    unlearning_steps: PositiveInt = Field(
+        description="the number K of Langevin unlearning's steps, a whole number, at least 1"
+    )
     descent_steps: Distinct[PositiveInt] = Field(
-        description="Descent-to-Delete's I, a list of distinct whole numbers, each at least 1"
+        description="numbers I of Descent-to-Delete's steps, a list of distinct whole numbers, each at least 1"
     )
 
 
@@ -25,8 +27,8 @@ class Figure3b(Sweep):
     counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
     epsilon: PositiveFloat = Field(description="a number above 0")
-    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
-    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    sigma: PositiveFloat = Field(description="the noise scale of Langevin unlearning, a number above 0")
+    records: PositiveInt = Field(description="the number of removed records, a whole number, at least 1")
     records_per_request: Distinct[PositiveInt] = Field(
         description="a list of distinct whole numbers, each a divisor of `records`"
     )
@@ -54,7 +56,7 @@ class Figure3c(Sweep):
 
     epsilon: PositiveFloat = Field(description="a number above 0")
     sigma: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
-    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    records: PositiveInt = Field(description="the number of removed records, a whole number, at least 1")
 
 
 class Figure4(Sweep):
@@ -63,7 +65,7 @@ class Figure4(Sweep):
     counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
-    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    sigma: PositiveFloat = Field(description="the noise scale of Langevin unlearning, a number above 0")
     records: Distinct[PositiveInt] = Field(description="a list of distinct whole numbers, each at least 1")
 
 
@@ -76,8 +78,8 @@ class Recuperation(Sweep):
 
     counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
-    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
-    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    sigma: PositiveFloat = Field(description="the noise scale of Langevin unlearning, a number above 0")
+    records: PositiveInt = Field(description="the number of removed records, a whole number, at least 1")
     steps: PositiveInt = Field(description="the largest number of unlearning steps, a whole number, at least 1")
 
 
@@ -87,16 +89,22 @@ class BeyondConvexity(Sweep):
     The experiment does not depend on any data set.
     """
 
-    n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2; delta is 1 / n")
-    strong_convexity: PositiveFloat = Field(description="m in the strongly convex case, above 0 and at most smoothness")
+    n: Annotated[int, Field(ge=2)] = Field(
+        description="the number of records, a whole number, at least 2; delta is 1 / n"
+    )
+    strong_convexity: PositiveFloat = Field(
+        description="m in the strongly convex case, above 0 and at most `smoothness`"
+    )
     smoothness: PositiveFloat = Field(description="L of each record's loss, a number above 0; the step size is 1 / L")
     lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
-    radius: Distinct[PositiveFloat] = Field(description="radii of the ball of the projection, distinct numbers above 0")
+    radius: Distinct[PositiveFloat] = Field(
+        description="radii of the ball onto which steps project, distinct numbers above 0"
+    )
     sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
     least_sigma: PositiveFloat = Field(description="the least noise scale for infinite T, above 0")
-    most_sigma: PositiveFloat = Field(description="the largest noise scale for infinite T, above least_sigma")
+    most_sigma: PositiveFloat = Field(description="the largest noise scale for infinite T, above `least_sigma`")
     learning_steps: PositiveInt = Field(
-        description="the learning steps T before unlearning, a whole number, at least 1"
+        description="the number T of learning steps before unlearning, a whole number, at least 1"
     )
     most_learning_steps: PositiveInt = Field(
         description="the largest number of learning steps, a whole number, at least 1"

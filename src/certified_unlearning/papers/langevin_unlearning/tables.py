@@ -143,8 +143,8 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "The rule bound is valid whatever records are removed. The rule spectral-with-margin has a margin for the "
-        "number of removed records in its row. The rule spectral is no guarantee, because removals may raise the "
+        "The rule “bound” is valid whatever records are removed. The rule “spectral-with-margin” has a margin for the "
+        "number of removed records in its row. The rule “spectral” is no guarantee, because removals may raise the "
         "spectrum.",
     ),
 )

@@ -78,7 +78,7 @@ def _task(sweep: Edits) -> _Task:
     learned = data.n - sweep.insertions
     if learned <= sweep.deletions + sweep.batch_size:
         raise ParameterError(
-            f"deletions + insertions + batch_size must be below the {data.n} records of {sweep.data}, got "
+            f"deletions + insertions + batch_size must be below {data.n}, the number of records of {sweep.data}, got "
             f"{sweep.deletions} + {sweep.insertions} + {sweep.batch_size}"
         )
     generator = np.random.default_rng([sweep.seed, data.n])

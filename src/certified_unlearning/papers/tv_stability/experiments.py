@@ -31,7 +31,7 @@ DELETION_ROWS = pa.schema(
 """The columns of the table, which has one row for each data set, system and setting of its constants.
 
 ``gradients`` is the cost of deleting one record, as a mean over records. It counts single-record gradients, including
-those of tests. Errors are standard errors of means over trials. ``recompute_bound`` is a bound on
+those that tests need. Errors are standard errors of means over trials. ``recompute_bound`` is a bound on
 ``recompute_probability`` that holds for every data set. For mini-batches, the bound is ``1 - (1 - m/n)^T``; for noisy
 sums, it is the bound for gradients of norm at most 1, or at most 2 for projected rows. ``validation_accuracy`` is
 measured in separate runs, which learn five sixths of the training records and are tested on the last sixth. Settings
@@ -119,11 +119,11 @@ DELETIONS = Experiment(
         "Test accuracy against the gradients of a deletion: exact systems, retraining, and Langevin unlearning",
         "Each system runs on a grid of its constants. The figure shows a setting if it is better on validation records "
         "than all cheaper settings of its system. Test accuracy and costs are from other runs. Bars are two standard "
-        "errors of the mean over runs. Costs are single-record gradients, including those of tests, averaged over the "
-        "deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. Middle: noisy sums, over all "
-        "records or in one pass. Right: the systems for comparison. Settings further up and to the left are better. "
-        "Langevin unlearning is not exact: its points have epsilon above 0. The figure does not depend on the "
-        "preset’s data set.",
+        "errors of the mean over runs. Costs count single-record gradients, including those that tests need, and are "
+        "means over the choice of the deleted record. Retraining is plain SGD on the same grid. Left: mini-batches. "
+        "Middle: noisy sums, over all records or in one pass. Right: the systems for comparison. Settings further up "
+        "and to the left are better. Langevin unlearning is not exact: its points have epsilon above 0. The figure "
+        "does not depend on the preset’s data set.",
         "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD are furthest to "
         "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, and full batches and Langevin "
         "unlearning need far more than one pass.",
@@ -145,7 +145,8 @@ EDITS = Experiment(
         "whole run. Right: test accuracy after the stream. The dotted lines on the left are the expected values "
         "without noise. Bars are two standard deviations over runs. The figure does not depend on the preset’s data "
         "set.",
-        "Both counts fall as sigma grows, the count of iterations faster; accuracy falls first slowly and then fast.",
+        "Both counts fall as sigma grows, and the count of iterations falls faster; accuracy falls slowly at first, "
+        "then fast.",
     ),
 )
 EXACT_RATES = Experiment(
@@ -160,12 +161,12 @@ EXACT_RATES = Experiment(
         "Excess risk of exact learners at their theorems’ parameters, with fitted slopes",
         "The records are synthetic, with one nonzero entry each, so the best models are known. The upper panels show "
         "learners on mini-batches: the excess empirical risk, or the excess population risk for Theorem 48. The lower "
-        "panels show the excess population risk of learners in one pass over the records. The noise of a pass makes "
-        "the probability of a recomputation at most ρ for each edit. The horizontal axes are the number of records, ρ, "
-        "or the number of columns; all but ten columns are zero. Stable noisy SGD learns only a sixteenth of the "
-        "records. Points are means over trials, and bars are 95 % bootstrap intervals. The legends show slopes fitted "
-        "on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in square brackets. "
-        "The figure does not depend on the preset’s data set.",
+        "panels show the excess population risk of learners in one pass over the records. The noise of a pass is so "
+        "large that each edit causes a recomputation with probability at most ρ. The horizontal axes are the number of "
+        "records, ρ, or the number of columns; all but ten columns are zero. Stable noisy SGD learns only a sixteenth "
+        "of the records. Points are means over trials, and bars are 95 % bootstrap intervals. The legends show slopes "
+        "fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in square "
+        "brackets. The figure does not depend on the preset’s data set.",
         "Lines that fall with records and with ρ at about the stated slopes or steeper, and that rise with columns "
         "as stated or more slowly.",
     ),

@@ -53,7 +53,7 @@ def deletion(rows: pd.DataFrame) -> str:
     elif not sharded.empty:
         sisa = f"SISA takes {_gradients(sharded.iloc[0])}"
     return (
-        f"{start}{SYSTEMS[str(first['system'])]} takes {_gradients(first)} gradients a record "
+        f"{start}{SYSTEMS[str(first['system'])]} takes {_gradients(first)} gradients per deleted record "
         f"({first['accuracy']:.1%} right), and retraining takes {_gradients(again)}, "
         f"{unbroken(format(again['gradients'] / first['gradients'], '.2g') + ' times')} as many; {sisa}."
     )

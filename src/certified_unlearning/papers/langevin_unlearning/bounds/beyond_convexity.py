@@ -162,7 +162,7 @@ BEYOND_CONVEXITY = Experiment(
         "Bounds for one removed record beyond strong convexity, at MNIST’s constants",
         "The lines show ε by Theorems 3.2 and 3.3 for one record, with n, M, L and η = 1/L of MNIST 3 against 8. The "
         "strongly convex case has m = λ, as everywhere else. The figure does not depend on any data set, and nothing "
-        "is simulated. The convex and the smooth case are about the logistic loss without its regulariser. The "
+        "is simulated. The convex case and the smooth case use the logistic loss without its regulariser. The "
         "convex case uses the convexity of this loss, whereas the smooth case uses only M and L. In both cases, every "
         "step is projected onto a ball of radius R. Left: ε before unlearning, against learning steps T. At the T of "
         "this panel, the bounds do not depend on R. Middle: ε after K unlearning steps of a model that was learned "

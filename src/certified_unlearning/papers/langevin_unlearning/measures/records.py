@@ -70,7 +70,7 @@ def recorded_steps(
     if source.settings.smoothness != "bound":
         raise MissingEvidence(
             f"the runs of preset {source.preset} have smoothness {source.settings.smoothness}; "
-            "run with smoothness: bound"
+            "run the preset with `smoothness: bound`"
         )
     rows = [row for row in _langevin(source, experiment) if row["records_removed"] == records]
     steps = {row[sweep]: row["unlearning_steps"] for row in rows}
@@ -164,7 +164,7 @@ def gains_over_descent(
 ) -> list[Quantity]:
     """Return the accuracy differences of `gaps_to_descent` without a unit, for epsilons from ``least_epsilon`` on."""
     pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
-    _some_of(pairs, f"epsilon from {least_epsilon:g} on in fig3a")
+    _some_of(pairs, f"an epsilon of at least {least_epsilon:g} in fig3a")
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
 
 
@@ -226,8 +226,8 @@ def _langevin(evidence: Evidence, experiment: str) -> list[Row]:
     rows = _only_langevin(_last_requests(evidence, experiment))
     if not rows:
         raise MissingEvidence(
-            f"the records of {experiment} in preset {evidence.preset} hold no run of the accountant lsi; "
-            "run with lsi among its accountants"
+            f"the records of {experiment} in preset {evidence.preset} contain no run of the accountant lsi; "
+            "add lsi to the accountants of this preset, and run it"
         )
     return rows
 

@@ -54,10 +54,10 @@ def descent_steps(
     requests: int,
     parameters: int | None = None,
 ) -> float:
-    """Return the steps of Descent-to-Delete without internal state (Theorem N.2) in requests counted from 1.
+    """Return the steps of Descent-to-Delete without internal state (Theorem N.2) in one request.
 
-    ``I`` and the extra steps are rounded up separately, as the paper's numbers are. ``parameters`` is ``d``; its
-    default is the number of features.
+    Requests are counted from 1. ``I`` and the extra steps are rounded up separately, as the paper's numbers are.
+    ``parameters`` is ``d``; its default is the number of features.
     """
     plan = _published_state(paper_problem(evidence, dataset, smoothness), parameters or PAPER[dataset].dimension)
     return plan.steps_per_request[requests - 1]

@@ -100,7 +100,7 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by the mean in one edit."""
+    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by that in one joint edit."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 

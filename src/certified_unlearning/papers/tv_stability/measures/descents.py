@@ -36,7 +36,7 @@ def proposition_3_distance(*, condition: float, printed: bool = False) -> float:
 
     Args:
         condition: The ratio ``H D / G``.
-        printed: Whether ``T`` stays as printed if batches would have less than one record.
+        printed: Whether ``T`` stays as printed if batches would have fewer than one record.
     """
     problem = ConvexProblem(10_000, 20, 1.0, 1.0, condition, 0.01)
     planned = erm.proposition_3_whole(problem)

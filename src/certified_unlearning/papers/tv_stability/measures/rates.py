@@ -23,7 +23,7 @@ def exact_slope(evidence: Sequence[Evidence], *, part: str, method: str) -> Quan
     rows, x = _rows(evidence, part, method), RATE_PARTS[part].x
     fit = fitted(rows, x=x) if len(set(rows[x])) > 1 else None
     if fit is None or fit.reach < LEAST_RANGE:
-        raise MissingEvidence(f"{part} covers less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
+        raise MissingEvidence(f"the results of {part} cover less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
     return Quantity(fit.slope, "", fit.half_width)
 
 

@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 STANDARD_ERRORS = 5
 """Half the width of confidence intervals, in standard errors.
 
-From ten trials on, an interval misses the true value with a probability below 3e-4.
+With at least ten trials, an interval misses the true value with a probability below 3e-4.
 """
 _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 600}
 """The constants with which we reproduce the dissertation's experiment; the dissertation prints batches of 50."""
@@ -69,8 +69,8 @@ def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal
     """Return the factor by which noise reduces the work of the dissertation's stream.
 
     ``edits`` is the number of edits that cause a recomputation without noise, divided by the number with noise.
-    ``iterations`` is about the edits that cause a recomputation with noise: the iterations of whole runs divided by the
-    rerun iterations.
+    For the edits that cause a recomputation with noise, ``iterations`` is the number of iterations of whole runs
+    divided by the number of rerun iterations.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)
@@ -96,14 +96,18 @@ def _published(evidence: Sequence[Evidence]) -> pd.DataFrame:
     for name, value in _DISSERTATION.items():
         rows = rows[rows[name] == value]
     if rows.empty:
-        raise MissingEvidence("no stream of 600 edits on all ten digits; run `snakemake --config preset=exact`")
+        raise MissingEvidence(
+            "no results of a stream of 600 edits on all ten digits; run `snakemake --config preset=exact`"
+        )
     return rows
 
 
 def _at(rows: pd.DataFrame, sigma: float) -> pd.Series:
     found = rows[rows["sigma"] == sigma]
     if found.empty:
-        raise MissingEvidence(f"no stream of edits at sigma = {sigma:g}; add this value to sigma in `params.yaml`")
+        raise MissingEvidence(
+            f"no results of a stream of edits at sigma = {sigma:g}; add this value to `sigma` in `params.yaml`"
+        )
     return found.iloc[0]
 
 

@@ -103,7 +103,7 @@ def stream_recomputations(*, order: Order) -> Quantity:
 def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
     """Yield the records in the order of Theorem 30, and the state, after each edit.
 
-    All states are the same tree, which the next step edits.
+    Every yielded state is the same tree object, and the next step edits it.
     """
     records, tree = list(range(_LEARNED)), _learned(order, _LITTLE_NOISE)
     draws = Draws.at("tv_stability", "stream", order)

@@ -78,7 +78,9 @@ def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: i
     require_batch(n, batch_size)
     require_count(least=0, removed=removed)
     if n - removed < batch_size:
-        raise ParameterError(f"removed must leave batch_size = {batch_size} of n = {n} records, got {removed}")
+        raise ParameterError(
+            f"removed must be at most n - batch_size = {n} - {batch_size}, so that a batch is left, got {removed}"
+        )
     return math.fsum(subsampling_tv(n=n - gone, batch_size=batch_size, steps=steps) for gone in range(removed))
 
 
@@ -86,9 +88,12 @@ def _require_edit(n: int, batch_size: int, replaced: int, added: int, removed: i
     require_batch(n, batch_size)
     require_count(least=0, replaced=replaced, added=added, removed=removed)
     if added and removed:
-        raise ParameterError(f"added or removed must be 0 (count pairs as replaced), got {added} and {removed}")
+        raise ParameterError(
+            f"either added or removed must be 0, got added = {added}, removed = {removed}; count a removed record in "
+            "whose place another record is added as replaced"
+        )
     if replaced + removed > n or n - removed < batch_size:
         raise ParameterError(
-            f"an edit must leave batch_size = {batch_size} of n = {n} records and must not change more than n, got "
-            f"replaced = {replaced}, removed = {removed}"
+            f"replaced + removed must be at most n = {n}, and at least batch_size = {batch_size} records must remain, "
+            f"got replaced = {replaced}, removed = {removed}"
         )

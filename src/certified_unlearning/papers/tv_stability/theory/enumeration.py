@@ -61,8 +61,8 @@ def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) ->
 
     This is case 1 of Algorithm 24.
 
-    The members that leave for added records are drawn from the batch in which the replacing records are already in
-    place.
+    First, the replacing records take their places in the batch. The members that make room for added records are then
+    drawn from this batch.
 
     Args:
         n: The number of records before the edit.

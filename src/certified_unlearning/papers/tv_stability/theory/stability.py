@@ -45,8 +45,8 @@ def noisy_stability(
     least = lipschitz * math.sqrt(8 / AMPLIFIABLE) / batch_size
     if sigma < least:
         raise AssumptionError(
-            f"amplification by sub-sampling holds for sigma of at least {least:.6g} in batches of {batch_size}, got "
-            f"{sigma}"
+            f"amplification by sub-sampling holds for sigma of at least {least:.6g} if batch_size = {batch_size}, got "
+            f"sigma = {sigma}"
         )
     divergence = steps * (8 * lipschitz / (n * sigma)) ** 2
     return min(1.0, math.sqrt(divergence)) if printed else pinsker(divergence)

@@ -83,7 +83,9 @@ def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
     """
     require_count(least=1, n=n)
     if len(taus) < heights(n):
-        raise ParameterError(f"taus must hold one probability for each of {heights(n)} heights, got {len(taus)}")
+        raise ParameterError(
+            f"taus must contain at least {heights(n)} probabilities, one for each height, got {len(taus)}"
+        )
     within = 0.0  # The mean probability that a block of 2^height positions rejects below its closing node.
     rejected = 0.0
     lowest = (n & -n).bit_length() - 1
@@ -104,5 +106,7 @@ def prefix_noise(length: int, sigmas: list[float]) -> float:
     """
     require_count(least=0, length=length)
     if len(sigmas) < length.bit_length():
-        raise ParameterError(f"sigmas must hold one sigma for each of {length.bit_length()} heights, got {len(sigmas)}")
+        raise ParameterError(
+            f"sigmas must contain at least {length.bit_length()} numbers, one for each height, got {len(sigmas)}"
+        )
     return math.hypot(*(sigma for height, sigma in enumerate(sigmas) if length >> height & 1))
