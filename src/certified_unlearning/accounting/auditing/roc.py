@@ -50,7 +50,8 @@ class Roc:
         """
         if not self.has_enough(self.positive):
             raise DataError(
-                f"an interval needs at least {LEAST_MODELS} models with positive records and as many with negative ones"
+                f"an interval needs at least {LEAST_MODELS} models with positive records and at least {LEAST_MODELS} "
+                "models with negative records"
             )
 
     @staticmethod

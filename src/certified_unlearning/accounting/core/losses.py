@@ -214,7 +214,9 @@ def _eigenvalue(n: int, smoothness: Smoothness, largest_eigenvalue: float | None
     if smoothness == "bound":
         return 1.0
     if largest_eigenvalue is None:
-        raise ParameterError(f"smoothness {smoothness!r} needs the largest eigenvalue of X'X / n")
+        raise ParameterError(
+            f"smoothness = {smoothness!r} needs largest_eigenvalue, the largest eigenvalue of X'X / n, got None"
+        )
     if smoothness == "spectral":
         return largest_eigenvalue
     return min(1.0, largest_eigenvalue + records / n)

@@ -85,10 +85,10 @@ class Problem:
         require_count(least=1, records=records)
         require_count(least=0, removed_before=removed_before)
         if records + removed_before > self.n:
-            already = f" (after {removed_before} that were removed before)" if removed_before else ""
+            already = f" (after the earlier removal of {removed_before})" if removed_before else ""
             raise ParameterError(f"records must be at most n = {self.n}, got {records}{already}")
         if self.adjacency == "remove" and records + removed_before == self.n:
-            raise ParameterError(f"adjacency remove needs a record to remain, got records = n = {self.n}")
+            raise ParameterError(f"with adjacency remove, a record must remain, got records = n = {self.n}")
         per_record = self.lipschitz if self.adjacency == "zero-out" else 2 * self.lipschitz
         normaliser = self.n - removed_before if self.adjacency == "remove" else self.n
         return per_record * records / normaliser * (1 + self.rounding.norm_excess)

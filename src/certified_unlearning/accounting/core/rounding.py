@@ -104,7 +104,9 @@ def required_sigma(sigma: float) -> float:
     """
     require_positive(sigma=sigma)
     if sigma > LARGEST_SIGMA:
-        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+        raise ParameterError(
+            f"sigma must be at most {LARGEST_SIGMA:g}, got {sigma}: with more noise, weights may overflow"
+        )
     return float(sigma)
 
 

@@ -237,8 +237,8 @@ class Requests:
             return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
         if steps > MOST_COUNTED:
             raise InfeasibleError(
-                f"the differences of {steps} steps have not faded, but a guarantee of mini-batches can count at most "
-                f"{MOST_COUNTED:.0e} steps; raise step_size * strong_convexity, or learn for fewer steps"
+                f"the guarantee would have to count {steps} steps whose differences have not faded, but it can count "
+                f"at most {MOST_COUNTED:.0e} steps; raise step_size * strong_convexity, or learn for fewer steps"
             )
         batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
         width = max(1, min(batches, steps))
@@ -341,12 +341,12 @@ class Steps:
 def check(problem: Problem, schedule: Schedule) -> None:
     """Raise the errors of `curve` unless the schedule has batches of ``n`` records and its steps can be counted."""
     if schedule.cycle is None:
-        raise ParameterError("the schedule of mini-batches needs a cycle")
+        raise ParameterError("the schedule needs a cycle of mini-batches, got cycle = None")
     if problem.n != schedule.cycle.batch_size:
         raise ParameterError(f"n must be the batch size, {schedule.cycle.batch_size}, got {problem.n}")
     if problem.adjacency == "remove":
         raise AssumptionError(
-            "cyclic mini-batches need an erased record to keep its place: adjacency must be replace or zero-out, "
+            "with cyclic mini-batches, an erased record must keep its place: adjacency must be replace or zero-out, "
             "got remove"
         )
     require_countable(schedule.learning_steps + sum(schedule.steps))
@@ -355,4 +355,4 @@ def check(problem: Problem, schedule: Schedule) -> None:
 def require_countable(steps: float) -> None:
     """Raise `InfeasibleError` if learning and all requests together have more than `MOST_IN_ALL` steps."""
     if steps > MOST_IN_ALL:
-        raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")
+        raise InfeasibleError(f"learning_steps and steps must add up to at most {MOST_IN_ALL:.0e}, got {steps}")

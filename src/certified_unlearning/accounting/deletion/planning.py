@@ -242,8 +242,8 @@ def plan_deletion(
     if dtype is not None:
         if gradient_field != "lipschitz":
             raise AssumptionError(
-                "rounding is bounded for gradients that are not clipped (rows of norm at most lipschitz): leave out "
-                f"dtype, or set gradient_field to 'lipschitz', got {gradient_field!r}"
+                "rounding is bounded only for gradients that are not clipped, on rows of norm at most lipschitz: leave "
+                f"out dtype, or set gradient_field to 'lipschitz', got gradient_field = {gradient_field!r}"
             )
         problem = _computed_on_rows(problem, dimension, dtype)
         present = _mu(problem, sigma, 1, 0, math.inf)

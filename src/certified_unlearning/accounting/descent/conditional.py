@@ -235,9 +235,8 @@ def least_conditional_steps(
     if room <= ROUNDING * mu * sigma:
         raise InfeasibleError(
             f"no number of steps removes {counted(next_records, 'record')} with epsilon = {epsilon} at delta = "
-            f"{delta}: learning "
-            f"and rounding alone leave {learned.bound(beta) + rounding_distance}, which sigma = {sigma} does not hide; "
-            "raise sigma, epsilon or learning_steps"
+            f"{delta}: learning and rounding alone leave a distance of {learned.bound(beta) + rounding_distance}, "
+            f"which noise of sigma = {sigma} does not hide; raise sigma, epsilon or learning_steps"
         )
     if is_enough(0):
         return 0
@@ -298,8 +297,8 @@ def least_conditional_sigma(
     slope = (left - decay * math.sqrt(dimension)) * (left + decay * math.sqrt(dimension))
     if left <= decay * math.sqrt(dimension) * (1 + ROUNDING):
         raise InfeasibleError(
-            f"after steps = {steps} the fed-back noise of the learned model alone exceeds epsilon = {epsilon} at "
-            f"delta = {delta}, whatever sigma is; raise steps or epsilon"
+            f"with steps = {steps}, the fed-back noise of the learned model alone exceeds epsilon = {epsilon} at "
+            f"delta = {delta} for every sigma; raise steps or epsilon"
         )
     # This solves decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed for sigma.
     fixed = decay * (_moved(problem, records, 0) + learned.rounding) + rounding_distance + learned.bound(beta)

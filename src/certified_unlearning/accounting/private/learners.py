@@ -451,7 +451,7 @@ def _require_fine(sensitivity: float, exact: float) -> None:
     if not sensitivity <= (1 + ROUNDING_SHARE) * exact:
         raise AssumptionError(
             f"float64 is too coarse: one record moves the released numbers by {exact:.3g}, and rounding adds "
-            f"{sensitivity - exact:.3g}; fewer records at once, a smaller radius or a larger epsilon helps"
+            f"{sensitivity - exact:.3g}; use fewer records at once, a smaller radius or a larger epsilon"
         )
 
 

@@ -67,7 +67,7 @@ class ScalarLoss:
             raise ParameterError(f"only the absolute and the huber loss have a width, but the loss is {self.name}")
         if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
             raise ParameterError(
-                f"target must be at most 1 for tanh and 1 for logistic, got {self.target!r} for {self.name}"
+                f"target must be 1 for logistic and at most 1 for tanh, got {self.target!r} for {self.name}"
             )
 
     @property

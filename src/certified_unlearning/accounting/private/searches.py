@@ -252,7 +252,7 @@ class Boosting(Selection):
         size = problem.n // (chunks + 1)
         if not size:
             raise ParameterError(
-                f"{problem.n} records cannot be split into {chunks + 1} chunks, but beta = {beta:g} needs them"
+                f"beta = {beta:g} needs {chunks + 1} chunks, but {problem.n} records cannot be split into so many"
             )
         learner = planner(replace(problem, n=size), 1)
         return cls(learner=learner, chunks=chunks, validated=problem.n - chunks * size, epsilon=epsilon)

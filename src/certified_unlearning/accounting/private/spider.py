@@ -194,7 +194,7 @@ class VarianceReduced(StationaryPlan):
             **run.model_dump(exclude={"gradients", "differences"}, exclude_none=True),
         )
         if plan.gradients != run.gradients:
-            raise ParameterError(f"no period of {steps} steps has {run.gradients} gradients")
+            raise ParameterError(f"{steps} steps cannot contain {run.gradients} gradients at regular intervals")
         return plan
 
 

@@ -171,16 +171,17 @@ def require_representable(
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(
             f"sigma = {sigma:.6g} allows only a gradient of norm {budget:.3g} (strong_convexity = "
-            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be {unavoidable:.3g}; "
-            f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
+            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be as large as "
+            f"{unavoidable:.3g}; sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) "
+            "helps"
         )
     dimension = features * (1 if classes == 2 else classes)
     epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=least, sigma=sigma), delta)
     left_out = noise_delta(epsilon, dimension=dimension, releases=1)
     if left_out > delta:
         raise AssumptionError(
-            f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: what the sampler of noise leaves out "
-            f"would add {left_out:.2g} to delta = {delta:.3g}; ask for a smaller epsilon"
+            f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: the finite range of the noise sampler "
+            f"would add {left_out:.2g} to delta = {delta:.3g}; use a smaller epsilon"
         )
     shift = budget / least
     published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)

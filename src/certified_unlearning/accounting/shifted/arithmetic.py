@@ -130,7 +130,7 @@ def chosen_arithmetic(
     if may_rise:
         return dtype
     raise AssumptionError(
-        f"with sigma = {sigma:.6g} rounding in {dtype} would take more than {SHARE:.0%} of epsilon = {epsilon} at "
+        f"with sigma = {sigma:.6g}, rounding in {dtype} would take more than {SHARE:.0%} of epsilon = {epsilon} at "
         f"delta = {delta:.6g}; sigma = {rounded_up(least)} is enough"
     )
 

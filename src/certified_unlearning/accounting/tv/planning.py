@@ -91,9 +91,9 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
     found = bisect(0, n, too_large) - 1
     if found < 1:
         raise InfeasibleError(
-            f"steps = {steps} with n = {n} cause a recomputation with probability "
-            f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g} even in batches of 1: raise recompute_probability = "
-            f"{recompute_probability}, or take at most "
+            f"even with batches of one record, steps = {steps} and n = {n} cause a recomputation with probability "
+            f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g}, but recompute_probability = "
+            f"{recompute_probability}; raise recompute_probability, or take at most "
             f"{most_steps(n=n, batch_size=1, recompute_probability=recompute_probability)} steps"
         )
     return found
