@@ -213,7 +213,7 @@ def test_fewer_steps_in_any_one_request_certify_less_or_nothing():
 
 
 def test_noise_for_an_epsilon_that_would_take_more_steps_is_refused():
-    with pytest.raises(AssumptionError, match=r"Theorem N\.2 needs I >= .* for the epsilon ="):
+    with pytest.raises(AssumptionError, match=r"this sigma gives epsilon = .*, for which Theorem N\.2 needs I >= "):
         published_epsilon(sigma_factor=2)
 
 
