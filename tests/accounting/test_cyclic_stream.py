@@ -389,7 +389,7 @@ def test_a_guarantee_states_the_largest_of_all_requests_with_rounding():
         ({"learning_steps": math.inf}, ParameterError, "no stationary distribution"),
         ({"records_per_request": (11,)}, ParameterError, "at most n = 10"),
         ({"places": (((5, 1),),)}, ParameterError, "from 0 to 4"),
-        ({"places": (((0, 1), (1, 1)),)}, ParameterError, "the request's 1 records"),
+        ({"places": (((0, 1), (1, 1)),)}, ParameterError, "must have counts that add up to 1, the request's number"),
     ],
 )
 def test_schedules_that_make_no_sense_are_refused(change, error, said):
