@@ -70,7 +70,7 @@ def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number, at least ``least``, but no narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is a whole number of at least ``least``, not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue

@@ -20,7 +20,8 @@ class RenyiCurve:
 
     Attributes:
         log_divergence: Maps an array of orders above 1 to the logarithms of the bounds.
-        orders: The only orders at which the curve is known, increasing; None if the curve is known at all orders.
+        orders: The only orders at which the curve is known, in increasing order; None if the curve is known at all
+            orders.
     """
 
     log_divergence: Callable[[Array], Array]
@@ -87,7 +88,7 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Noisy steps of learning, then of successive removal requests.
+    """Noisy steps: those of learning, followed by those of successive removal requests.
 
     Attributes:
         sigma: Noise scale. A step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.

@@ -34,7 +34,7 @@ MOST_IN_ALL = 10**18
 """Largest number of steps that the counting integers can hold. A difference that would need more steps to fade is
 treated as permanent."""
 STEPS_OF_PIECE = 10**6
-"""The joint curve of all models is computed in pieces of this many steps, or of the steps of one longer request."""
+"""The joint curve of all models is computed in pieces of at most this many steps; a longer request is one piece."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -258,7 +258,7 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
     """Return the runs of successive steps that differ in the same number of records.
 
     Args:
-        differing: Number of records in which each step differs. Steps after these differ in no record.
+        differing: Number of records in which each step differs. All later steps differ in no record.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
         ends: The step after the last step of each stretch. It is at most the next stretch's start. The last stretch
             ends after all steps that differ.

@@ -12,7 +12,7 @@ from certified_unlearning.accounting.deletion.rates import check_order
 
 
 def largest_advantage(epsilon: float, *, alpha: float) -> float:
-    """Return Theorem 4.1 (Eq. 10): the largest advantage of any test of the model that is released at the deletion.
+    """Return Theorem 4.1's bound (Eq. 10) on the advantage of any test of the model that is released at the deletion.
 
     The bound is ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a =
     alpha``. It holds only for the *first* release after the deletion, except in two cases: requests were fixed in

@@ -19,10 +19,10 @@ distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-
   ``beta``, which is counted only once for all requests.
 
 Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)``. The retrained one is distributed as
-``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` keeps its bound, the two
-distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick
-divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same pasts, with equal
-components. So in *both* directions
+``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` is within its bound, the
+two distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The
+hockey-stick divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same
+pasts, with equal components. So in *both* directions
 
     ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
 

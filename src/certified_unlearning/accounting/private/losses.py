@@ -148,8 +148,8 @@ class LinearProblem:
 
     Attributes:
         n: Number of records, by which sums are divided.
-        features: Number of columns of a row in learning, after any embedding.
-        row_norm: Largest norm ``X`` of a row in learning.
+        features: Number of columns of a row that is learned from, after any embedding.
+        row_norm: Largest norm ``X`` of a row that is learned from.
         loss: The loss, including the largest absolute value of a target.
         radius: Radius ``D`` of the ball onto which weights are projected.
         relation: Neighbouring relation of data sets.

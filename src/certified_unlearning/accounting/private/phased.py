@@ -158,7 +158,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def parts(self) -> tuple[OnePass, ...]:
-        """The phases. Each record is in at most one block."""
+        """The phases, which read disjoint blocks of the records."""
         return self.phases
 
     @property

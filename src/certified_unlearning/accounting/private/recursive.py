@@ -90,7 +90,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def parts(self) -> tuple[NoisyDescent, ...]:
-        """The stages. Each record is read by at most one stage."""
+        """The stages, which read disjoint chunks of the records."""
         return self.stages
 
     @property

@@ -35,7 +35,7 @@ class Selection(PrivatePlan):
     """Runs of a learner, and the selection of one of their models on records that no run learned from.
 
     Attributes:
-        stated: Name of the constant that a certificate contains only for this kind of selection.
+        stated: Name of a constant that only certificates with this kind of selection contain.
     """
 
     words = replace(
@@ -64,7 +64,7 @@ class Selection(PrivatePlan):
 
     @property
     def mechanism(self) -> str:
-        """Name of the way in which the runs learn."""
+        """Name of the learning method of the runs."""
         return self.learners[0].name
 
     @property

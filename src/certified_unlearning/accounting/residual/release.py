@@ -84,7 +84,7 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return the equal share of the budget for each model, such that all shares `together` are the whole budget."""
+    """Return each model's share of the budget, if all shares are equal and `together` combines them to the budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 

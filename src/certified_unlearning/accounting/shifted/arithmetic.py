@@ -71,7 +71,7 @@ TRIANGLE_FACTOR = 10.0
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return a function for the floor of analyses of exact steps: `TRIANGLE_FACTOR` times that of ``floor_of``."""
+    """Return a function that gives the floor of analyses of exact steps: `TRIANGLE_FACTOR` times ``floor_of``."""
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)

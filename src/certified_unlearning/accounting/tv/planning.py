@@ -80,7 +80,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
         recompute_probability: Target probability, strictly between 0 and 1.
 
     Raises:
-        InfeasibleError: Batches of one record are too large.
+        InfeasibleError: Even batches of one record are too large.
     """
     require_count(least=1, n=n, steps=steps)
     require_probability(recompute_probability=recompute_probability)
@@ -278,7 +278,7 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
 
 def _tv_of_a_hit(n: int, batch_size: int, steps: int, recompute_probability: float) -> float:
-    """Return the total variation allowed to a step whose batch contains the record; 1 or more means no limit."""
+    """Return the total variation that a step may have if its batch contains the record; 1 or more means no limit."""
     require_probability(recompute_probability=recompute_probability)
     return probability_each(recompute_probability, steps) * n / batch_size
 
