@@ -52,7 +52,7 @@ class PrivateRun(RunConstants):
         steps: Number of iterates of noisy gradient descent, including the start. The number of noisy gradients is one
             less.
         step_size: Step size of noisy gradient descent.
-        strong_convexity: Strong convexity of output perturbation.
+        strong_convexity: Strong convexity of the objective in output perturbation.
         inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
     """
 

@@ -64,7 +64,10 @@ class ScalarLoss:
                 raise ParameterError(f"the {self.name} loss needs a width above 0, got none")
             require_positive(width=self.width)
         elif self.width is not None:
-            raise ParameterError(f"only the absolute and the huber loss have a width, but the loss is {self.name}")
+            raise ParameterError(
+                f"width must be left out for the {self.name} loss, because only the absolute and the huber loss have a "
+                f"width, got {self.width!r}"
+            )
         if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
             raise ParameterError(
                 f"target must be 1 for logistic and at most 1 for tanh, got {self.target!r} for {self.name}"

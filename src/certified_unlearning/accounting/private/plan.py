@@ -167,7 +167,7 @@ class Calibration(NamedTuple):
         sigma: Standard deviation of the first noise that the plan adds, per coordinate.
         steps: Number of steps of descent in all stages; None for output perturbation.
         step_size: Step size of descent with noise on every gradient.
-        strong_convexity: Strong convexity of output perturbation.
+        strong_convexity: Strong convexity of the objective in output perturbation.
         cost: Bound on the increase of the mean loss that privacy causes; infinite if there is no bound.
         gradient: Bound on the root mean square of the gradient's norm; infinite if there is no bound.
     """

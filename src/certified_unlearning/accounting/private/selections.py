@@ -74,7 +74,7 @@ def generalised_scores(
             f"there must be a sensitivity for each loss, got {q.size} losses and {g.size} sensitivities"
         )
     if not (np.isfinite(q).all() and (g >= 0).all() and np.isfinite(g).all()):
-        raise ParameterError("losses must be finite, and sensitivities finite and at least 0")
+        raise ParameterError("losses must be finite, and sensitivities must be finite and at least 0")
     require_positive(epsilon=epsilon)
     require_probability(beta=beta)
     raised = q + 2 * math.log(len(q) / beta) / epsilon * g

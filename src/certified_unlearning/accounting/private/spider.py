@@ -251,8 +251,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = d sigma_2^2``: the mean squared error of a difference, divided by its points' squared
-        distance."""
+        """``tau_2^2 = d sigma_2^2``: mean squared error of a difference, divided by its points' squared distance."""
         return self.problem.features * self.sigma_difference**2
 
     @classmethod

@@ -102,9 +102,10 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set, by ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
+    """Return a bound on ``|w|`` that holds for every data set.
 
-    ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
+    The bound follows from ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``. ``f(0)`` is ``log(classes)``,
+    and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
     require_count(least=1, classes=classes)
     require_positive(strong_convexity=strong_convexity)
