@@ -28,9 +28,9 @@ UNKNOWN_NOISE = "nobody who sees the model knows the noise"
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    These are exactly the values on which privacy depends, because a number without effect could be edited unnoticed. So
-    step sizes and radii that do not affect privacy are left out. Error messages about unreadable files contain the
-    names of the subclasses.
+    These are exactly the values on which privacy depends, because nobody would notice if a number without effect was
+    edited. So step sizes and radii that do not affect privacy are left out. Error messages about unreadable files
+    contain the names of the subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
