@@ -208,12 +208,12 @@ def test_less_published_noise_certifies_less():
 
 def test_fewer_steps_in_any_one_request_certify_less_or_nothing():
     assert published_epsilon(fewer_steps=1) > 1.05
-    with pytest.raises(AssumptionError, match=r"Theorem N\.2 needs 1 more step in a request"):
+    with pytest.raises(AssumptionError, match=r"by Theorem N\.2, a request needs 1 more step"):
         published_epsilon(fewer_steps=66)
 
 
 def test_noise_for_an_epsilon_that_would_take_more_steps_is_refused():
-    with pytest.raises(AssumptionError, match=r"Theorem N\.2 needs I >= .* for the epsilon ="):
+    with pytest.raises(AssumptionError, match=r"this sigma gives epsilon = .*, for which Theorem N\.2 needs I >= "):
         published_epsilon(sigma_factor=2)
 
 

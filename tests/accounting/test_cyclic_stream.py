@@ -201,7 +201,9 @@ def test_more_steps_than_memory_holds_are_refused():
     weak = Problem(3, 1e-12, SMOOTHNESS, 1.0, 1 / SMOOTHNESS, "zero-out")
     schedule = Schedule(0.1, 1, (5,), stream.MOST_COUNTED + 1, Cycle(7, 3))
     for told in (stream.curve, stream.largest_curve, stream.joint_curve):
-        with pytest.raises(InfeasibleError, match=r"^the differences of 20000001 steps .* raise step_size \* strong"):
+        with pytest.raises(
+            InfeasibleError, match=r"^the guarantee would have to count 20000001 steps .* raise step_size \* strong"
+        ):
             told(weak, schedule)
     # Steps that have faded are not counted.
     assert stream.curve(batch_problem(3), schedule).mu < math.inf
@@ -384,10 +386,10 @@ def test_a_guarantee_states_the_largest_of_all_requests_with_rounding():
     [
         ({"cycle": None}, ParameterError, "needs a cycle"),
         ({"cycle": Cycle(5, 3)}, ParameterError, "batch size, 3"),
-        ({"learning_steps": math.inf}, ParameterError, "no stationary law"),
+        ({"learning_steps": math.inf}, ParameterError, "no stationary distribution"),
         ({"records_per_request": (11,)}, ParameterError, "at most n = 10"),
         ({"places": (((5, 1),),)}, ParameterError, "from 0 to 4"),
-        ({"places": (((0, 1), (1, 1)),)}, ParameterError, "the request's 1 records"),
+        ({"places": (((0, 1), (1, 1)),)}, ParameterError, "must have counts that add up to 1, the request's number"),
     ],
 )
 def test_schedules_that_make_no_sense_are_refused(change, error, said):

@@ -392,10 +392,10 @@ def test_a_little_less_noise_than_planned_misses_the_target(
 def test_too_few_steps_are_hidden_by_no_noise():
     asked = {"dimension": 785, "records": 1, "learning_steps": math.inf, "starting_distance": 6.0, "delta": DELTA}
     # gamma^I (sqrt(785) + sqrt(2 log(1e7))) is 0.23 after 10 steps, 0.14 after 11; epsilon = 0.5 allows mu = 0.16.
-    with pytest.raises(InfeasibleError, match="after steps = 10 the fed-back noise of the learned model alone exceeds"):
+    with pytest.raises(InfeasibleError, match="with steps = 10, the fed-back noise of the learned model alone exceeds"):
         least_conditional_sigma(SMALL, steps=10, epsilon=0.5, **asked)
     assert least_conditional_sigma(SMALL, steps=11, epsilon=0.5, **asked) > 0
-    with pytest.raises(InfeasibleError, match="after steps = 0 the fed-back noise"):
+    with pytest.raises(InfeasibleError, match="with steps = 0, the fed-back noise"):
         least_conditional_sigma(SMALL, steps=0, epsilon=0.5, **asked)
 
 
@@ -426,7 +426,7 @@ def test_targets_out_of_reach_are_refused():
         ({"starting_distance": -1.0}, "starting_distance must be a finite number, at least 0, got -1"),
         ({"rounding_distance": math.inf}, "rounding_distance must be a finite number, at least 0, got inf"),
         ({"records_per_request": (60, 41)}, "records must be at most n = 100, got 41"),
-        ({"records_per_request": (4,)}, "or as many numbers as steps"),
+        ({"records_per_request": (4,)}, "or one number for each request"),
         ({"steps_per_request": (2, -3)}, r"steps\[1\] must be a whole number, at least 0, got -3"),
     ],
 )

@@ -353,7 +353,7 @@ def test_learning_steps_that_are_no_count_are_refused(learning_steps):
 def test_a_stream_that_removes_more_records_than_there_are_is_refused_where_they_are_gone():
     remove = dataclasses.replace(MNIST, adjacency="remove")
     assert value_at(lsi.curve(remove, Schedule(0.03, 1997, (1,) * 5)), 2.0) > 0
-    with pytest.raises(ParameterError, match=r"at most n = 11982, got 1998 \(after 9990 that were removed before\)"):
+    with pytest.raises(ParameterError, match=r"at most n = 11982, got 1998 \(after the earlier removal of 9990\)"):
         lsi.curve(remove, Schedule(0.03, 1998, (1,) * 6))
 
 

@@ -51,7 +51,7 @@ def test_narrow_whole_numbers_are_refused(kind):
         ),
         lambda: initial_epsilon(problem, sigma=0.1, delta=0.1, records=one, accountant="shifted"),
     ):
-        with pytest.raises(ParameterError, match=f"{kind.__name__} wraps around: give int"):
+        with pytest.raises(ParameterError, match=f"{kind.__name__} wraps around: use int"):
             make()
 
 
@@ -105,6 +105,6 @@ def test_more_steps_than_can_be_counted_are_refused():
     for learned, steps in ((2**62, (2**62, 5)), (10, (2**63 - 1, 2**63 - 1)), (2**64, (1,)), (1, (10**18,))):
         schedule = Schedule(0.1, (1,) * len(steps), steps, learned, Cycle(7, 40))
         for of in (stream.curve, stream.largest_curve, stream.joint_curve):
-            with pytest.raises(InfeasibleError, match=r"more than 1e\+18 together"):
+            with pytest.raises(InfeasibleError, match=r"must add up to at most 1e\+18"):
                 of(batch_problem(40), schedule)
     assert stream.joint_curve(batch_problem(40), Schedule(0.1, (1,), (1,), 10**18 - 1, Cycle(7, 40))).mu > 0

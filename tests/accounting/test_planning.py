@@ -381,7 +381,7 @@ def test_a_plan_of_more_steps_than_anyone_runs_is_infeasible(accountant):
 
 @pytest.mark.parametrize("accountant", ["lsi", "lsi-tight"])
 def test_a_target_below_what_orders_can_certify_is_infeasible(accountant):
-    message = r"^epsilon = 1e-30 at delta = 1e-05 takes Rényi orders above 1e\+25; raise epsilon or delta$"
+    message = r"^epsilon = 1e-30 at delta = 1e-05 needs Rényi orders above 1e\+25; raise epsilon or delta$"
     for plan, arguments in ((least_steps, STEPS), (least_sigma, SIGMA)):
         with pytest.raises(InfeasibleError, match=message):
             plan(MNIST, **arguments | {"epsilon": 1e-30}, accountant=accountant)
@@ -391,6 +391,9 @@ def test_a_target_below_what_orders_can_certify_is_infeasible(accountant):
 @pytest.mark.parametrize("accountant", NAMES)
 def test_not_even_one_record_is_infeasible(accountant):
     arguments = {"sigma": 0.0003, "steps": 1, "epsilon": 1.0, "delta": 1e-5}
-    message = "after steps = 1 at sigma = 0.0003 not even one record meets epsilon = 1.0; raise steps, sigma or epsilon"
+    message = (
+        "with steps = 1 and sigma = 0.0003, the removal of even one record exceeds epsilon = 1.0; "
+        "raise steps, sigma or epsilon"
+    )
     with pytest.raises(InfeasibleError, match=f"^{re.escape(message)}$"):
         most_records(MNIST, **arguments, accountant=accountant)

@@ -191,7 +191,7 @@ def test_the_estimate_after_finite_learning_is_right_up_to_rounding(monkeypatch)
         ({"delta": 1}, "delta must lie strictly between 0 and 1, got 1"),
         ({"records": 0}, "records must be a whole number, at least 1, got 0"),
         ({"records": 1.5}, "records must be a whole number, at least 1, got 1.5"),
-        ({"records": 11_740}, "records must be at most n = 11982, got 11740 (after 243 that were removed before)"),
+        ({"records": 11_740}, "records must be at most n = 11982, got 11740 (after the earlier removal of 243)"),
         ({"minimum_steps": -1}, "minimum_steps must be a whole number, at least 0, got -1"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_next_request_that_makes_no_sense_is_refused(accountant, wrong, messag
 
 def test_the_last_record_cannot_be_removed_from_a_mean():
     remove = dataclasses.replace(MNIST, adjacency="remove")
-    with pytest.raises(ParameterError, match="adjacency remove needs a record to remain"):
+    with pytest.raises(ParameterError, match="with adjacency remove, a record must remain"):
         least_steps_after(remove, HISTORY, records=MNIST.n - 243, **TARGET)
 
 

@@ -135,15 +135,15 @@ def test_records_removed_before_must_be_a_count(removed_before):
 def test_more_records_than_there_are_are_refused(problem):
     with pytest.raises(ParameterError, match=r"^records must be at most n = 10, got 11$"):
         problem.sensitivity(11)
-    message = r"^records must be at most n = 10, got 4 \(after 7 that were removed before\)$"
+    message = r"^records must be at most n = 10, got 4 \(after the earlier removal of 7\)$"
     with pytest.raises(ParameterError, match=message):
         problem.sensitivity(4, removed_before=7)
 
 
 def test_removal_must_leave_a_record():
-    with pytest.raises(ParameterError, match=r"^adjacency remove needs a record to remain, got records = n = 10$"):
+    with pytest.raises(ParameterError, match=r"^with adjacency remove, a record must remain, got records = n = 10$"):
         REMOVE.sensitivity(10)
-    with pytest.raises(ParameterError, match=r"^adjacency remove needs a record to remain"):
+    with pytest.raises(ParameterError, match=r"^with adjacency remove, a record must remain"):
         REMOVE.sensitivity(3, removed_before=7)
 
 

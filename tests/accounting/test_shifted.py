@@ -459,7 +459,7 @@ def test_a_long_last_request_keeps_the_digits_of_the_earlier_ones():
 def test_too_many_records_are_refused():
     with pytest.raises(ParameterError, match="records must be at most n = 1000, got 1002"):
         curve(PROBLEM, schedule(1, 1, 1, records=334))
-    with pytest.raises(ParameterError, match="adjacency remove needs a record to remain"):
+    with pytest.raises(ParameterError, match="with adjacency remove, a record must remain"):
         curve(REMOVE, schedule(1, 1, records=500))
 
 

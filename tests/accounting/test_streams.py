@@ -123,11 +123,15 @@ def test_what_a_stream_knows_does_not_change_with_what_was_given():
     ("request_", "error", "said"),
     [
         ({"records": 1, "places": ((8, 1),)}, ParameterError, "places must name batches from 0 to 6"),
-        ({"records": 2, "places": ((0, 1),)}, ParameterError, "places must hold the request's 2 records"),
+        (
+            {"records": 2, "places": ((0, 1),)},
+            ParameterError,
+            "places must have counts that add up to 2, the request's number of records",
+        ),
         ({"records": 280}, ParameterError, "records must be at most n = 280, got 281"),
         ({"records": 0}, ParameterError, r"records_per_request\[1\] must be a whole number, at least 1, got 0"),
         ({"records": 1, "steps": -1}, ParameterError, r"steps\[1\] must be a whole number, at least 0, got -1"),
-        ({"records": 1, "steps": 10**18}, InfeasibleError, r"more than 1e\+18 together"),
+        ({"records": 1, "steps": 10**18}, InfeasibleError, r"must add up to at most 1e\+18"),
     ],
 )
 def test_requests_that_cannot_be_are_refused(request_, error, said):

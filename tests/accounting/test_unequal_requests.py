@@ -63,9 +63,9 @@ def test_a_schedule_may_come_before_the_first_request_and_is_followed_by_request
 @pytest.mark.parametrize(
     ("sizes", "steps", "message"),
     [
-        ((3,), (5, 7), r"or as many numbers as steps \(2\), got 1"),
-        ((3, 4, 5), (5, 7), r"or as many numbers as steps \(2\), got 3"),
-        ((), (5,), r"or as many numbers as steps \(1\), got 0"),
+        ((3,), (5, 7), "or one number for each request, got 1 number for 2 requests"),
+        ((3, 4, 5), (5, 7), "or one number for each request, got 3 numbers for 2 requests"),
+        ((), (5,), "or one number for each request, got 0 numbers for 1 request"),
         ((3, 0), (5, 7), r"records_per_request\[1\] must be a whole number, at least 1, got 0"),
         ((1.5, 3), (5, 7), r"records_per_request\[0\] must be a whole number, at least 1, got 1\.5"),
         ([3, 4], (5, 7), r"records_per_request must be a whole number, at least 1, got \[3, 4\]"),
@@ -290,9 +290,9 @@ def test_more_records_than_there_are_are_refused_whatever_the_sizes(name, adjace
     problem = dataclasses.replace(MNIST, adjacency=adjacency)
     limit = MNIST.n - (adjacency == "remove")
     unlearning_curve(problem, Schedule(0.03, (9000, limit - 9000), (1, 1)), accountant=name)
-    with pytest.raises(ParameterError, match=r"at most n = 11982|needs a record to remain"):
+    with pytest.raises(ParameterError, match=r"at most n = 11982|a record must remain"):
         unlearning_curve(problem, Schedule(0.03, (9000, limit - 8999), (1, 1)), accountant=name)
-    with pytest.raises(ParameterError, match=r"at most n = 11982|needs a record to remain"):
+    with pytest.raises(ParameterError, match=r"at most n = 11982|a record must remain"):
         unlearning_curve(problem, Schedule(0.03, (limit + 1, 1), (1, 1)), accountant=name)
 
 

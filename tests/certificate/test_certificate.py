@@ -294,7 +294,7 @@ def test_a_certificate_cannot_claim_smaller_gradients_than_records_of_norm_1_hav
 
 def test_a_certificate_of_noise_that_rounding_swallows_is_refused() -> None:
     original = next(each for each in certificates("fig4") if each.accountant == "shifted")
-    with pytest.raises(AssumptionError, match="with rounding epsilon is"):
+    with pytest.raises(AssumptionError, match="with rounding, epsilon is"):
         certificate.verify(original.model_copy(update={"sigma": 1e-30}))
 
 

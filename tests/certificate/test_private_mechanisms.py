@@ -307,11 +307,11 @@ def test_without_dp_accounting_one_sentence_names_the_extra(
     if command:
         done = CliRunner().invoke(app, ["verify", str(path)])
         assert done.exit_code == 1
-        assert "not installed: install the extra private" in done.output
+        assert "not installed: install the extra `private`" in done.output
         return
-    with pytest.raises(ParameterError, match="install the extra private"):
+    with pytest.raises(ParameterError, match="install the extra `private`"):
         certificate.verify(SAID["sampled-descent"])
-    with pytest.raises(ParameterError, match="install the extra private"):
+    with pytest.raises(ParameterError, match="install the extra `private`"):
         stated(SAMPLED)
 
 

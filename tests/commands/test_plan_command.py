@@ -298,7 +298,8 @@ def test_a_calibration_is_a_dictionary_without_infinities() -> None:
 
 def test_a_calibration_asks_for_what_it_certifies_and_no_more() -> None:
     with pytest.raises(
-        ParameterError, match=r"^give all but one of records, sigma, steps and epsilon \(the missing one is planned\)"
+        ParameterError,
+        match=r"^exactly three of records, sigma, steps and epsilon must be given, and the fourth is computed",
     ):
         calibrate(PROBLEM, "shifted", delta=1e-5, records=3)
     made = calibrate(PROBLEM, "shifted", delta=1e-5, records=3, sigma=0.03, epsilon=1)
@@ -334,7 +335,7 @@ MISTAKES = {
     ),
     "no record remains": (
         [*QUESTION, "--adjacency", "remove", "--records", "11982", *MNIST],
-        "--adjacency remove needs a record to remain, got --records = --n = 11982",
+        "with --adjacency remove, a record must remain, got --records = --n = 11982",
     ),
     "steps below 0": (
         ["--records", "1", "--sigma", "1", "--steps", "-1", *MNIST],
@@ -342,17 +343,18 @@ MISTAKES = {
     ),
     "two left out": (
         ["--records", "100", "--epsilon", "1", *MNIST],
-        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): "
+        "exactly three of --records, --sigma, --steps and --epsilon must be given, and the fourth is computed: "
         "--sigma, --steps are missing",
     ),
     "all left out": (
         MNIST,
-        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): "
+        "exactly three of --records, --sigma, --steps and --epsilon must be given, and the fourth is computed: "
         "--records, --sigma, --steps, --epsilon are missing",
     ),
     "none left out": (
         [*QUESTION, "--steps", "3", *MNIST],
-        "give all but one of --records, --sigma, --steps and --epsilon (the missing one is planned): all were given",
+        "exactly three of --records, --sigma, --steps and --epsilon must be given, and the fourth is computed: "
+        "all were given",
     ),
     "delta 2": ([*QUESTION, "--delta", "2", *MNIST], "--delta must lie strictly between 0 and 1, got 2.0"),
     "delta as a word": (
@@ -410,11 +412,11 @@ MISTAKES = {
     ),
     "stream and records": (
         ["--stream", "5x20", *QUESTION, *MNIST],
-        "--stream says how many records a request removes: leave out --records",
+        "with --stream, --records must be left out: the stream contains the number of records of each request",
     ),
     "stream without sigma": (
         ["--stream", "5x20", "--epsilon", "1", "--steps", "3", *MNIST],
-        "the least --sigma is planned for one request only: with --stream, give --sigma",
+        "with --stream, --sigma must be given: the least --sigma is planned only for a single request",
     ),
     "stream of too many records": (
         ["--stream", "5x2397", "--epsilon", "1", "--sigma", "1", *MNIST],
@@ -427,12 +429,12 @@ MISTAKES = {
     ),
     "epsilon below all orders": (
         [*QUESTION, "--epsilon", "1e-30", *MNIST],
-        "--epsilon = 1e-30 at --delta = 8.345852111500584e-05 takes Rényi orders above 1e+25; "
+        "--epsilon = 1e-30 at --delta = 8.345852111500584e-05 needs Rényi orders above 1e+25; "
         "raise --epsilon or --delta",
     ),
     "not even one record": (
         ["--epsilon", "1", "--sigma", "1e-3", "--steps", "0", *MNIST],
-        "after --steps = 0 at --sigma = 0.001 not even one record meets --epsilon = 1.0; "
+        "with --steps = 0 and --sigma = 0.001, the removal of even one record exceeds --epsilon = 1.0; "
         "raise --steps, --sigma or --epsilon",
     ),
     "plot of a stream": (

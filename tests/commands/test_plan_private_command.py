@@ -113,8 +113,8 @@ def test_without_dp_accounting_one_sentence_names_the_extra(goal, monkeypatch):
     printed = " ".join(plan(*GIVEN, "--goal", goal, "--steps", "60").split())
     named = "sampled-descent" if goal == "loss" else "sampled-spider"
     assert printed.endswith(
-        f"{named} is left out: Poisson batches are accounted for by dp-accounting, which is not installed: install the "
-        "extra private."
+        f"{named} is left out: Poisson batches need the package dp-accounting, which is not installed: install the "
+        "extra `private`."
     )
     assert "Methods named sampled" not in printed
 

@@ -87,5 +87,7 @@ def test_weights_stay_within_the_public_bound():
 def test_what_ridge_regression_does_not_have_is_refused():
     with pytest.raises(ParameterError, match="always uses downdates and has no strict timing"):
         plan_of(100, 3, 0.1, strict=True)
-    with pytest.raises(ParameterError, match="must be downdated, got not_downdated = 2"):
+    with pytest.raises(
+        ParameterError, match="not_downdated must be 0 for a quadratic, whose matrix is always downdated, got 2"
+    ):
         newton.residual_after(0.1, newton.Step(1.0, 0.0, 1.0), left=0.0, n=10, not_downdated=2, quadratic=True)

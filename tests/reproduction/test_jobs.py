@@ -210,7 +210,7 @@ def test_runs_whose_guarantee_float32_would_take_are_computed_in_float64(small_d
         assert any(f"a step in {run.dtype} may end up to" in assumption.by for assumption in stated.assumptions)
         certificate.verify(stated)
         assert run.requests[0].epsilon <= run.epsilon_target * (1 + 1e-12)
-    with pytest.raises(AssumptionError, match="with rounding epsilon is"):
+    with pytest.raises(AssumptionError, match="with rounding, epsilon is"):
         certificate.of(run.model_copy(update={"dtype": "float32"}), key="a run", noise_source="seed")
 
 

@@ -208,7 +208,7 @@ def _added(
     noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
     if extra + noise > delta:
         raise AssumptionError(
-            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic), and "
+            f"with rounding, epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic), and "
             f"{extra + noise:.2g} would be added to delta = {delta:.2g}; use more noise (a larger sigma or fewer "
             "steps), a larger delta or a smaller epsilon"
         )
@@ -242,10 +242,10 @@ def require_stationarity(
     )
     if extra > delta:
         raise AssumptionError(
-            f"after {learning_steps} learning {noun_of(learning_steps, 'step')} at sigma = {sigma:.6g} the model is "
-            "so far from its stationary distribution "
-            f"that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
-            "learning_steps: learned, more steps, or the accountant shifted, which needs no stationarity"
+            f"after {learning_steps} learning {noun_of(learning_steps, 'step')} at sigma = {sigma:.6g}, the model is "
+            f"so far from its stationary distribution that {extra:.2g} would be added to delta = {delta:.2g} at "
+            f"epsilon = {epsilon:.6g}; set learning_steps to learned or to a larger number, or use the accountant "
+            "shifted, which needs no stationarity"
         )
     return extra
 

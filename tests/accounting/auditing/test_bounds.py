@@ -213,7 +213,7 @@ def test_bounds_are_inverse_to_what_a_statement_allows() -> None:
 
 
 def test_impossible_counts_are_refused() -> None:
-    with pytest.raises(ParameterError, match="got 3 of 2"):
+    with pytest.raises(ParameterError, match="got successes = 3 and trials = 2"):
         least_rate(3, 2, miss=0.1)
     with pytest.raises(ParameterError, match="got 9 members and 3 named"):
         log_tail(canaries=8, members=9, named=3, right=1)

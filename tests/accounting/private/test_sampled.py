@@ -155,7 +155,7 @@ def test_a_share_counts_as_rounded_up_to_what_53_bits_can_draw(share, monkeypatc
 
 def test_sums_of_little_noise_that_would_take_all_memory_are_refused():
     for share, times in ((1.0, 1000), (1.0, 10**6), (0.01, 100_000)):
-        with pytest.raises(ParameterError, match="more than 1000, at which no privacy is left"):
+        with pytest.raises(ParameterError, match="at most 1000 is allowed, because no privacy is left"):
             SampledGuarantee(
                 sums=(NoisySums(multiplier=0.2, share=share, times=times),), relation="replace-one"
             ).epsilon(1e-6)

@@ -87,7 +87,9 @@ def test_more_steps_than_anybody_takes_are_refused() -> None:
 
 
 def test_too_many_steps_are_refused_with_how_many_would_do() -> None:
-    with pytest.raises(InfeasibleError, match=r"raise recompute_probability = 0\.01, or take at most 1 steps"):
+    with pytest.raises(
+        InfeasibleError, match=r"recompute_probability = 0\.01; raise recompute_probability, or take at most 1 steps"
+    ):
         planning.largest_batch(n=100, steps=50, recompute_probability=0.01)
 
 

@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_named():
     plan = RecursiveRegularisation.plan(logistic(400), epsilon=1, delta=1e-6, steps=50)
     with pytest.raises(ParameterError, match="convex"):
         RecursiveRegularisation.plan(replace(logistic(400), loss=ScalarLoss(name="tanh")), epsilon=1, delta=1e-6)
-    with pytest.raises(ParameterError, match="fewer than"):
+    with pytest.raises(ParameterError, match="but there are only"):
         RecursiveRegularisation.plan(logistic(3), epsilon=1, delta=1e-6, strength=1e-6)
     with pytest.raises(ParameterError, match="regulariser of stage 1"):
         replace(plan, strength=2 * plan.strength)

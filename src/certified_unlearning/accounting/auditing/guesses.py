@@ -84,8 +84,8 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
     ways = math.prod(min(one, named) + 1 for one in canaries[1:])
     if ways > MOST_SPLITS:
         raise ParameterError(
-            f"members drawn by class allow about {ways:,} ways to name {named} canaries, but at most {MOST_SPLITS:,} "
-            "can be tried: take canaries of fewer classes"
+            f"there are about {ways:,} ways to name {named} canaries of these classes, but at most {MOST_SPLITS:,} can "
+            "be tried: use canaries of fewer classes"
         )
     from scipy.stats import hypergeom
 
@@ -118,6 +118,6 @@ def _splits(named: int, canaries: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def _require_numbers(canaries: int, members: int, named: int) -> None:
     if not (0 <= members <= canaries and 0 <= named <= canaries):
         raise ParameterError(
-            f"members and named canaries must be from 0 to the number of canaries, {canaries}, got {members} members "
-            f"and {named} named"
+            "the numbers of members and of named canaries must lie between 0 and the number of canaries, "
+            f"{canaries}, got {members} members and {named} named canaries"
         )

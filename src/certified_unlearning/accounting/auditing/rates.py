@@ -34,4 +34,7 @@ def most_rate(successes: int, trials: int, *, miss: float) -> float:
 
 def _require_counts(successes: int, trials: int) -> None:
     if not 0 <= successes <= trials or trials == 0:
-        raise ParameterError(f"trials must be above 0, and successes from 0 to trials, got {successes} of {trials}")
+        raise ParameterError(
+            "trials must be at least 1, and successes must lie between 0 and trials, "
+            f"got successes = {successes} and trials = {trials}"
+        )

@@ -50,7 +50,8 @@ class Roc:
         """
         if not self.has_enough(self.positive):
             raise DataError(
-                f"an interval needs at least {LEAST_MODELS} models with positive records and as many with negative ones"
+                f"an interval needs at least {LEAST_MODELS} models with positive records and at least {LEAST_MODELS} "
+                "models with negative records"
             )
 
     @staticmethod
@@ -139,7 +140,7 @@ class Roc:
     def _effective(self, kind: NDArray[np.bool_], threshold: float, miss: float) -> float:
         """Return the number of independent observations that these observations are worth.
 
-        The rate of so many independent observations would vary as much as the rate varies between models.
+        With this many independent observations, the rate would vary as much as it varies between models.
         """
         from scipy.special import stdtrit
 
@@ -155,7 +156,7 @@ class Roc:
 
 
 def _models_with_either(positive: NDArray[np.bool_]) -> int:
-    """Return the number of models with positives, or the number with negatives if that is smaller."""
+    """Return the number of models with positives or the number of models with negatives, whichever is smaller."""
     return int(min(positive.any(axis=1).sum(), (~positive).any(axis=1).sum()))
 
 

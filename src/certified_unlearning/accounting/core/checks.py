@@ -37,8 +37,8 @@ def _refuse_narrow(name: str, value: object) -> None:
     """
     if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
         raise ParameterError(
-            f"{name} must be a Python number or have 64 bits, because {type(value).__name__} wraps around: give "
-            f"int({value}), got {value!r}"
+            f"{name} must be a Python number or a signed 64-bit number, because arithmetic with "
+            f"{type(value).__name__} wraps around: use int({value}), got {value!r}"
         )
 
 
@@ -70,7 +70,7 @@ def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number, at least ``least``, but no narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is a whole number of at least ``least``, not a narrow NumPy integer."""
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
@@ -116,6 +116,6 @@ def require_class_weights(class_weights: Sequence[float] | None, *, classes: int
         return
     if len(class_weights) != classes or classes < 2 or not all(0 <= weight <= 1 for weight in class_weights):
         raise ParameterError(
-            f"class_weights must be {classes} numbers from 0 to 1, one for each class (divide them by the largest, and "
-            f"multiply C by it), got {tuple(class_weights)}"
+            f"class_weights must be {classes} numbers from 0 to 1, one for each class, got {tuple(class_weights)}; "
+            "divide the weights by the largest weight, and multiply C by it"
         )

@@ -11,6 +11,7 @@ import numpy as np
 from certified_unlearning.accounting.core.checks import make_plain, require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class RenyiCurve:
 
     Attributes:
         log_divergence: Maps an array of orders above 1 to the logarithms of the bounds.
-        orders: The only orders at which the curve is known, increasing; None if the curve is known at all orders.
+        orders: The only orders at which the curve is known, in increasing order; None if the curve is known at all
+            orders.
     """
 
     log_divergence: Callable[[Array], Array]
@@ -86,7 +88,7 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Noisy steps of learning, then of successive removal requests.
+    """Noisy steps: those of learning, followed by those of successive removal requests.
 
     Attributes:
         sigma: Noise scale. A step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
@@ -115,8 +117,8 @@ class Schedule:
             sizes = int(sizes)
         elif len(sizes) != len(self.steps):
             raise ParameterError(
-                "records_per_request must be one number for all requests, or as many numbers as steps "
-                f"({len(self.steps)}), got {len(sizes)}"
+                "records_per_request must be one number for all requests, or one number for each request, "
+                f"got {counted(len(sizes), 'number')} for {counted(len(self.steps), 'request')}"
             )
         elif sizes:
             sizes = require_counts("records_per_request", sizes, least=1)
@@ -132,7 +134,10 @@ class Schedule:
 
     def _check_cycle(self, cycle: Cycle) -> None:
         if self.learning_steps == math.inf:
-            raise ParameterError("mini-batches need a finite number of learning_steps: a cycle has no stationary law")
+            raise ParameterError(
+                "learning_steps must be finite for mini-batches, because steps on a cycle of batches have no "
+                "stationary distribution"
+            )
         _require_so_many(sum(self.records), cycle)
         if self.places is not None:
             if len(self.places) != len(self.records):
@@ -202,13 +207,15 @@ def _checked_places(places: Places, records: int, cycle: Cycle) -> Places:
         ParameterError: The request's records cannot be at these places.
     """
     if sum(count for _, count in places) != records:
-        raise ParameterError(f"places must hold the request's {records} records, got {places}")
+        raise ParameterError(
+            f"places must have counts that add up to {records}, the request's number of records, got {places}"
+        )
     for batch, count in places:
         require_count(least=0, batch=batch)
         require_count(least=1, count=count)
         if batch >= cycle.batches or count > cycle.batch_size:
             raise ParameterError(
                 f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} records "
-                f"of each, got {count} records of batch {batch}"
+                f"of each batch, got {count} records of batch {batch}"
             )
     return plain_places(places)

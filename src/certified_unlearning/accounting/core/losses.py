@@ -33,7 +33,8 @@ class ClassWeights(NamedTuple):
 
     Attributes:
         largest: The largest weight, which multiplies ``C``.
-        shares: Each class' weight divided by the largest, in the order of the classes; None if no weights are given.
+        shares: The weight of each class divided by the largest weight, in the order of the classes; None if no weights
+            are given.
     """
 
     largest: float = 1.0
@@ -89,8 +90,8 @@ def softmax_constants(
     """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
 
     The objective is ``mean_i CE(W x_i, y_i) + (lambda / 2) ||W||^2`` with ``lambda = regularisation * n``. One record's
-    curvature is ``||x||^2`` times that of ``diag(p) - p p'``, at most 1/2. Its gradient has norm ``||softmax - onehot||
-    ||x|| <= sqrt(2)``.
+    curvature is ``||x||^2`` times the largest eigenvalue of ``diag(p) - p p'``, which is at most 1/2. The record's
+    gradient has norm ``||softmax - onehot|| ||x|| <= sqrt(2)``.
 
     Args:
         n: Number of training records.
@@ -214,7 +215,9 @@ def _eigenvalue(n: int, smoothness: Smoothness, largest_eigenvalue: float | None
     if smoothness == "bound":
         return 1.0
     if largest_eigenvalue is None:
-        raise ParameterError(f"smoothness {smoothness!r} needs the largest eigenvalue of X'X / n")
+        raise ParameterError(
+            f"smoothness = {smoothness!r} needs largest_eigenvalue, the largest eigenvalue of X'X / n, got None"
+        )
     if smoothness == "spectral":
         return largest_eigenvalue
     return min(1.0, largest_eigenvalue + records / n)

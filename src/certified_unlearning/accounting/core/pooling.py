@@ -197,7 +197,7 @@ class Pool:
         return Pool(self.signal_unit, self.noise_unit, tuple(blocks))
 
     def mu(self) -> float:
-        """Return `pooled_mu` of all phases so far."""
+        """Return the `pooled_mu` of all phases so far."""
         mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in self.blocks])
         return max(mu * (self.signal_unit / self.noise_unit), sys.float_info.min) if mu > 0 else 0.0
 
@@ -216,7 +216,7 @@ def mu_of_all(
     Args:
         steps: Number of steps of each phase, at least 1, for all runs in order; shape ``(phases,)``.
         sensitivities: Sensitivity of each phase, shape ``(phases,)``.
-        firsts: Index of each run's first phase, shape ``(runs,)``. Every run has a phase.
+        firsts: Index of each run's first phase, shape ``(runs,)``. Every run has at least one phase.
         contraction_gap: Contraction gap of all phases, see `NoisyPhase`.
         noise_std: Noise of all phases, see `NoisyPhase`; above 0.
         starting_distances: ``z_0`` of each run, shape ``(runs,)``.

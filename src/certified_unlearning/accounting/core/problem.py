@@ -27,13 +27,13 @@ class Problem:
         strong_convexity: Strong convexity ``m`` of each record's loss with the regulariser; 0 if the losses are only
             convex.
         smoothness: Smoothness ``L`` of each record's loss with the regulariser.
-        lipschitz: Bound ``M`` on the norm of each record's *data-loss* gradient (the regulariser cancels in every
-            difference of two data sets).
+        lipschitz: Bound ``M`` on the norm of each record's *data-loss* gradient (the regulariser cancels when the
+            gradients for two data sets are subtracted).
         step_size: Step size ``eta``.
         adjacency: The way in which a record is erased from the comparator's data set. ``replace``: another admissible
             record takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the
-            step size and the noise stay the same. ``remove``: the mean is that of the remaining records, with their
-            number as normaliser, while the regulariser, the step size and the noise stay the same.
+            step size and the noise stay the same. ``remove``: the mean is taken over the remaining records and divided
+            by their number, while the regulariser, the step size and the noise stay the same.
         rounding: The rounding errors of a step. By default, arithmetic is exact, as the papers assume.
 
     Raises:
@@ -70,9 +70,9 @@ class Problem:
         """Return the largest distance between the gradients of ``f_D`` and ``f_D'``.
 
         The data sets ``D`` and ``D'`` differ in ``records`` records. The distance is ``2 M S / n`` for ``replace`` and
-        ``M S / n`` for ``zero-out``. Langevin unlearning's bounds are stated for ``replace``. Adjacency enters them
-        only through this distance. For ``remove``, the distance is ``2 M S / n_t``, where ``n_t`` is the number of
-        records in the larger of the two sets. Half of this distance comes from the records, and half from the
+        ``M S / n`` for ``zero-out``. Langevin unlearning's bounds are stated for ``replace``. These bounds depend on
+        adjacency only through this distance. For ``remove``, the distance is ``2 M S / n_t``, where ``n_t`` is the
+        number of records in the larger of the two sets. Half of this distance comes from the records, and half from the
         normaliser. If rounding is counted, the possible excess of a row's norm above 1 is counted, too.
 
         Args:
@@ -85,10 +85,10 @@ class Problem:
         require_count(least=1, records=records)
         require_count(least=0, removed_before=removed_before)
         if records + removed_before > self.n:
-            already = f" (after {removed_before} that were removed before)" if removed_before else ""
+            already = f" (after the earlier removal of {removed_before})" if removed_before else ""
             raise ParameterError(f"records must be at most n = {self.n}, got {records}{already}")
         if self.adjacency == "remove" and records + removed_before == self.n:
-            raise ParameterError(f"adjacency remove needs a record to remain, got records = n = {self.n}")
+            raise ParameterError(f"with adjacency remove, a record must remain, got records = n = {self.n}")
         per_record = self.lipschitz if self.adjacency == "zero-out" else 2 * self.lipschitz
         normaliser = self.n - removed_before if self.adjacency == "remove" else self.n
         return per_record * records / normaliser * (1 + self.rounding.norm_excess)

@@ -49,9 +49,9 @@ RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
 NORM_EXCESS = 1.1e-6
 """Largest excess of a row's norm above 1. Rows are checked to 1e-6, possibly before they are stored as float32."""
 FAILURE = 2.0**-512
-"""Probability that one random norm exceeds its bound. The tail that the sampler cuts off is equally likely."""
+"""Probability that one random norm exceeds its bound. The tail that the sampler cuts off has the same probability."""
 ROWS_IN_A_ROW = 65_536
-"""Number of rows in the largest block of `objectives`, whose gradients are added one after another."""
+"""Number of rows in the largest block of `objectives`. The gradients of a block are added one after another."""
 LEAST_BLOCK = 1024
 """Number of rows in the smallest block of `objectives`."""
 LARGEST_SIGMA = 1e15
@@ -104,7 +104,9 @@ def required_sigma(sigma: float) -> float:
     """
     require_positive(sigma=sigma)
     if sigma > LARGEST_SIGMA:
-        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+        raise ParameterError(
+            f"sigma must be at most {LARGEST_SIGMA:g}, got {sigma}: with more noise, weights may overflow"
+        )
     return float(sigma)
 
 

@@ -102,7 +102,8 @@ def mu_of_all(
 ) -> float:
     """Return the joint ``mu`` of successive runs, like `pooling.mu_of_all`.
 
-    If a run is longer than twice the window, only its last steps are counted, from a starting distance.
+    If a run is longer than twice the window, only its last steps are counted, and the two models are assumed to be
+    ``distance`` apart before these steps.
 
     Args:
         sensitivities: Sensitivity of each step from ``first`` to the end of all runs, shape ``(steps,)``. `takes` must

@@ -84,6 +84,6 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
             return sigma
         sigma *= excess * (1 + 1e-12)
     raise InfeasibleError(
-        f"rounding takes too much of epsilon = {epsilon} at delta = {delta} whatever sigma is; raise epsilon, or use "
+        f"for every sigma, rounding takes too much of epsilon = {epsilon} at delta = {delta}; raise epsilon, or use "
         "dtype float64"
     )

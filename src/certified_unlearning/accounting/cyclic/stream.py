@@ -34,7 +34,7 @@ MOST_IN_ALL = 10**18
 """Largest number of steps that the counting integers can hold. A difference that would need more steps to fade is
 treated as permanent."""
 STEPS_OF_PIECE = 10**6
-"""The joint curve of all models is computed in pieces of this many steps, or of the steps of one longer request."""
+"""The joint curve of all models is computed in pieces of at most this many steps; a longer request is one piece."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -237,8 +237,8 @@ class Requests:
             return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
         if steps > MOST_COUNTED:
             raise InfeasibleError(
-                f"the differences of {steps} steps have not faded, but a guarantee of mini-batches can count at most "
-                f"{MOST_COUNTED:.0e} steps; raise step_size * strong_convexity, or learn for fewer steps"
+                f"the guarantee would have to count {steps} steps whose differences have not faded, but it can count "
+                f"at most {MOST_COUNTED:.0e} steps; raise step_size * strong_convexity, or learn for fewer steps"
             )
         batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
         width = max(1, min(batches, steps))
@@ -258,7 +258,7 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
     """Return the runs of successive steps that differ in the same number of records.
 
     Args:
-        differing: Number of records in which each step differs. Steps after these differ in no record.
+        differing: Number of records in which each step differs. All later steps differ in no record.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
         ends: The step after the last step of each stretch. It is at most the next stretch's start. The last stretch
             ends after all steps that differ.
@@ -341,12 +341,12 @@ class Steps:
 def check(problem: Problem, schedule: Schedule) -> None:
     """Raise the errors of `curve` unless the schedule has batches of ``n`` records and its steps can be counted."""
     if schedule.cycle is None:
-        raise ParameterError("the schedule of mini-batches needs a cycle")
+        raise ParameterError("the schedule needs a cycle of mini-batches, got cycle = None")
     if problem.n != schedule.cycle.batch_size:
         raise ParameterError(f"n must be the batch size, {schedule.cycle.batch_size}, got {problem.n}")
     if problem.adjacency == "remove":
         raise AssumptionError(
-            "cyclic mini-batches need an erased record to keep its place: adjacency must be replace or zero-out, "
+            "with cyclic mini-batches, an erased record must keep its place: adjacency must be replace or zero-out, "
             "got remove"
         )
     require_countable(schedule.learning_steps + sum(schedule.steps))
@@ -355,4 +355,4 @@ def check(problem: Problem, schedule: Schedule) -> None:
 def require_countable(steps: float) -> None:
     """Raise `InfeasibleError` if learning and all requests together have more than `MOST_IN_ALL` steps."""
     if steps > MOST_IN_ALL:
-        raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")
+        raise InfeasibleError(f"learning_steps and steps must add up to at most {MOST_IN_ALL:.0e}, got {steps}")

@@ -79,8 +79,9 @@ def require_observable(observed: Sequence[int], *, request: int) -> None:
     for position, model in enumerate(observed):
         require_count(least=0, **{f"observed[{position}]": model})
     if any(later <= earlier for earlier, later in pairwise(observed)):
-        raise ParameterError(f"observed must be increasing, got {list(observed)}")
+        raise ParameterError(f"observed must be in increasing order, got {list(observed)}")
     if observed and observed[-1] >= request:
         raise ParameterError(
-            f"observed models must come before the deletion, request {request}, got observed[-1] = {observed[-1]}"
+            f"all observed models must come before the deletion, which is request {request}, got observed[-1] = "
+            f"{observed[-1]}"
         )

@@ -77,7 +77,7 @@ def deletion_curve(
     records: int = 1,
     form: DeletionForm = "simplified",
 ) -> RenyiCurve:
-    """Return Theorem G.15: the divergence of the model from one that never saw the deleted records.
+    """Return Theorem G.15's bound on the divergence of the model from one that never saw the deleted records.
 
     The bound is ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with the sensitivity
     ``s``. `simplified` has ``c = c' = lambda / 2``. `tight` has ``c = c' = lambda (1 - eta lambda / 2)``. `doubled` has
@@ -111,7 +111,7 @@ def adaptive_deletion_curve(
     records: int = 1,
     form: DeletionForm = "simplified",
 ) -> RenyiCurve:
-    """Return a corrected Theorem 4.3 for convex losses: requests may depend on observed models.
+    """Return the bound of a corrected Theorem 4.3 for convex losses, if requests may depend on observed models.
 
     Between observed models, requests are fixed. So `deletion_curve` (Theorem G.9 if no step follows the deletion) holds
     for the steps that follow *each* observed model, and the divergences add up. Their sum is at most the printed
@@ -225,8 +225,8 @@ def plan_deletion(
         gradient_field: The gradients that the steps follow. Among clipped gradients, only ``clipped-convex`` ones are
             covered. The certified risk is then that of the convex function with these gradients, not that of the loss.
         form: The bound by which the deletion steps are planned.
-        dtype: With ``float32`` or ``float64``, the rounding of logistic regression in that type, on rows of norm
-            ``lipschitz``, is counted. The guarantees then hold except for a total variation of
+        dtype: ``float32`` or ``float64`` to count the rounding of logistic regression that is computed in this type on
+            rows of norm ``lipschitz``. The guarantees then hold except for a total variation of
             ``problem.rounding.failure`` per step. None means exact arithmetic, as in the theorem.
 
     Raises:
@@ -242,8 +242,8 @@ def plan_deletion(
     if dtype is not None:
         if gradient_field != "lipschitz":
             raise AssumptionError(
-                "rounding is bounded for gradients that are not clipped (rows of norm at most lipschitz): leave out "
-                f"dtype, or set gradient_field to 'lipschitz', got {gradient_field!r}"
+                "rounding is bounded only for gradients that are not clipped, on rows of norm at most lipschitz: leave "
+                f"out dtype, or set gradient_field to 'lipschitz', got gradient_field = {gradient_field!r}"
             )
         problem = _computed_on_rows(problem, dimension, dtype)
         present = _mu(problem, sigma, 1, 0, math.inf)

@@ -17,7 +17,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 def lemma_5_rate(problem: Problem) -> float:
-    """Return the damping rate of Lemma 5, ``lambda``. All distributions are then ``lambda / (2 sigma^2)``-LSI.
+    """Return the damping rate of Lemma 5, ``lambda``. At this rate, all distributions are ``lambda / (2 sigma^2)``-LSI.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
@@ -42,7 +42,7 @@ def sharp_rate(problem: Problem) -> float:
 
 
 def least_sigma(problem: Problem, *, alpha: float, epsilon: float) -> float:
-    """Return the least ``sigma`` at which Corollary 1 is at most ``epsilon`` for any number of steps.
+    """Return the least ``sigma`` at which Corollary 1's bound is at most ``epsilon`` for any number of steps.
 
     The limit for many steps is ``alpha (S_g / (n sigma))^2 / lambda``. The result has a relative error of about 1e-15
     and is never too small.

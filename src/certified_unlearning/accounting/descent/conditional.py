@@ -19,10 +19,10 @@ distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-
   ``beta``, which is counted only once for all requests.
 
 Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)``. The retrained one is distributed as
-``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` keeps its bound, the two
-distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick
-divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same pasts, with equal
-components. So in *both* directions
+``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` is within its bound, the
+two distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The
+hockey-stick divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same
+pasts, with equal components. So in *both* directions
 
     ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
 
@@ -235,9 +235,8 @@ def least_conditional_steps(
     if room <= ROUNDING * mu * sigma:
         raise InfeasibleError(
             f"no number of steps removes {counted(next_records, 'record')} with epsilon = {epsilon} at delta = "
-            f"{delta}: learning "
-            f"and rounding alone leave {learned.bound(beta) + rounding_distance}, which sigma = {sigma} does not hide; "
-            "raise sigma, epsilon or learning_steps"
+            f"{delta}: learning and rounding alone leave a distance of {learned.bound(beta) + rounding_distance}, "
+            f"which noise of sigma = {sigma} does not hide; raise sigma, epsilon or learning_steps"
         )
     if is_enough(0):
         return 0
@@ -298,8 +297,8 @@ def least_conditional_sigma(
     slope = (left - decay * math.sqrt(dimension)) * (left + decay * math.sqrt(dimension))
     if left <= decay * math.sqrt(dimension) * (1 + ROUNDING):
         raise InfeasibleError(
-            f"after steps = {steps} the fed-back noise of the learned model alone exceeds epsilon = {epsilon} at "
-            f"delta = {delta}, whatever sigma is; raise steps or epsilon"
+            f"with steps = {steps}, the fed-back noise of the learned model alone exceeds epsilon = {epsilon} at "
+            f"delta = {delta} for every sigma; raise steps or epsilon"
         )
     # This solves decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed for sigma.
     fixed = decay * (_moved(problem, records, 0) + learned.rounding) + rounding_distance + learned.bound(beta)

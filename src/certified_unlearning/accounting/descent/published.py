@@ -123,7 +123,10 @@ def published_state_plan(
                 return plan
             # A smaller epsilon may need more steps and less noise, so several iterations may be necessary.
             inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
-        raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
+        raise InfeasibleError(
+            f"rounding alone takes more than epsilon = {epsilon} at delta = {delta}; raise epsilon, or use dtype "
+            "float64"
+        )
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     # At least 1, because sigma is infinite at I = 0.
     steps = max(1, math.ceil(bound))
@@ -179,7 +182,7 @@ def published_state_epsilon(
     )
     if steps < 1:
         raise AssumptionError(
-            f"Theorem N.2 needs {counted(1 - steps, 'more step')} in a request than steps_per_request grants"
+            f"steps_per_request is too small: by Theorem N.2, a request needs {counted(1 - steps, 'more step')}"
         )
     difference = 8 * _residual_distance(problem, steps) / sigma
     offset = 2 * math.log(2 / delta)
@@ -188,8 +191,8 @@ def published_state_epsilon(
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     if steps < bound * (1 - ROUNDING):
         raise AssumptionError(
-            f"Theorem N.2 needs I >= {bound} steps, in addition to the extra steps, for the epsilon = {epsilon} of "
-            f"this sigma, got {steps}"
+            f"this sigma gives epsilon = {epsilon}, for which Theorem N.2 needs I >= {bound} steps in addition to the "
+            f"extra steps, got I = {steps}"
         )
     return epsilon + published_state_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
 

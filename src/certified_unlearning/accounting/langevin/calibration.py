@@ -101,17 +101,19 @@ def calibrate(
     """
     if stream is not None:
         if records is not None:
-            raise ParameterError("stream says how many records a request removes: leave out records")
+            raise ParameterError(
+                "with stream, records must be left out: the stream contains the number of records of each request"
+            )
         records = stream.records
     given = {"records": records, "sigma": sigma, "steps": steps, "epsilon": epsilon}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) != 1:
         named = f"{', '.join(missing)} are missing" if missing else "all were given"
         raise ParameterError(
-            f"give all but one of records, sigma, steps and epsilon (the missing one is planned): {named}"
+            f"exactly three of records, sigma, steps and epsilon must be given, and the fourth is computed: {named}"
         )
     if stream is not None and missing == ["sigma"]:
-        raise ParameterError("the least sigma is planned for one request only: with stream, give sigma")
+        raise ParameterError("with stream, sigma must be given: the least sigma is planned only for a single request")
     target = _Target(epsilon=cast(float, epsilon), delta=delta, accountant=accountant)
     count = 1 if stream is None else stream.requests
     if records is None:

@@ -2,8 +2,8 @@
 
 Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024), strongly convex case, ``C_LSI = 2 sigma^2 / m``. The
 paper's other two cases are in `theory.general`. A step is ``x <- x - eta grad f_D(x) + sqrt(2 eta) sigma N(0, I)``,
-then optionally a projection onto a ball. ``sigma`` is not the per-step standard deviation, and the ball's radius enters
-none of these bounds.
+then optionally a projection onto a ball. ``sigma`` is not the per-step standard deviation, and none of these bounds
+contains the ball's radius.
 
 All bounds are two-sided: they hold for both directions of the divergence. The caller must ensure that requests are
 fixed in advance, and that the start is ``C_LSI``-LSI (a point, or a Gaussian of variance at most ``2 sigma^2 / m``).
@@ -59,7 +59,7 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
     """Return bounds on the Rényi divergence between models learned on data sets that differ in ``records`` records.
 
     By Theorem 3.3 (strongly convex), the bound is ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta
-    T))``. For other adjacencies than ``replace``, the sensitivity of that adjacency replaces ``2 M S / n``.
+    T))``. For adjacencies other than ``replace``, the sensitivity of that adjacency replaces ``2 M S / n``.
 
     Args:
         problem: The constants.

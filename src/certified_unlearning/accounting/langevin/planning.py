@@ -216,7 +216,7 @@ def _with_room_for_rounding(target: "_Target", schedule: Schedule) -> float:
             return sigma
         sigma = needed
     raise InfeasibleError(
-        f"rounding takes too much of epsilon = {target.epsilon} at delta = {target.delta} whatever sigma is; raise "
+        f"for every sigma, rounding takes too much of epsilon = {target.epsilon} at delta = {target.delta}; raise "
         "epsilon, or use dtype float64"
     )
 
@@ -254,7 +254,7 @@ def most_records(
 
     if is_too_many(1):
         raise InfeasibleError(
-            f"after steps = {steps} at sigma = {sigma} not even one record meets epsilon = {epsilon}; "
+            f"with steps = {steps} and sigma = {sigma}, the removal of even one record exceeds epsilon = {epsilon}; "
             "raise steps, sigma or epsilon"
         )
     limit = problem.n - 1 if problem.adjacency == "remove" else problem.n
@@ -375,7 +375,7 @@ class _Target:
         log_inverse_delta = -math.log(self.delta)
         if log_inverse_delta / self.epsilon > LARGEST_EXCESS:
             raise InfeasibleError(
-                f"epsilon = {self.epsilon} at delta = {self.delta} takes Rényi orders above {LARGEST_EXCESS:.0e}; "
+                f"epsilon = {self.epsilon} at delta = {self.delta} needs Rényi orders above {LARGEST_EXCESS:.0e}; "
                 "raise epsilon or delta"
             )
         conversion = accountant_called(self.accountant).conversion

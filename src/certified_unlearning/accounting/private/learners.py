@@ -52,7 +52,7 @@ class PrivateRun(RunConstants):
         steps: Number of iterates of noisy gradient descent, including the start. The number of noisy gradients is one
             less.
         step_size: Step size of noisy gradient descent.
-        strong_convexity: Strong convexity of output perturbation.
+        strong_convexity: Strong convexity of the objective in output perturbation.
         inexactness: Largest distance of the computed minimiser from the exact one, in output perturbation.
     """
 
@@ -451,7 +451,7 @@ def _require_fine(sensitivity: float, exact: float) -> None:
     if not sensitivity <= (1 + ROUNDING_SHARE) * exact:
         raise AssumptionError(
             f"float64 is too coarse: one record moves the released numbers by {exact:.3g}, and rounding adds "
-            f"{sensitivity - exact:.3g}; fewer records at once, a smaller radius or a larger epsilon helps"
+            f"{sensitivity - exact:.3g}; use fewer records at once, a smaller radius or a larger epsilon"
         )
 
 

@@ -64,10 +64,13 @@ class ScalarLoss:
                 raise ParameterError(f"the {self.name} loss needs a width above 0, got none")
             require_positive(width=self.width)
         elif self.width is not None:
-            raise ParameterError(f"only the absolute and the huber loss have a width, but the loss is {self.name}")
+            raise ParameterError(
+                f"width must be left out for the {self.name} loss, because only the absolute and the huber loss have a "
+                f"width, got {self.width!r}"
+            )
         if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
             raise ParameterError(
-                f"target must be at most 1 for tanh and 1 for logistic, got {self.target!r} for {self.name}"
+                f"target must be 1 for logistic and at most 1 for tanh, got {self.target!r} for {self.name}"
             )
 
     @property
@@ -148,8 +151,8 @@ class LinearProblem:
 
     Attributes:
         n: Number of records, by which sums are divided.
-        features: Number of columns of a row in learning, after any embedding.
-        row_norm: Largest norm ``X`` of a row in learning.
+        features: Number of columns of a row that is learned from, after any embedding.
+        row_norm: Largest norm ``X`` of a row that is learned from.
         loss: The loss, including the largest absolute value of a target.
         radius: Radius ``D`` of the ball onto which weights are projected.
         relation: Neighbouring relation of data sets.

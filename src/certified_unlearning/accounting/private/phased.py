@@ -158,7 +158,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def parts(self) -> tuple[OnePass, ...]:
-        """The phases. Each record is in at most one block."""
+        """The phases, which read disjoint blocks of the records."""
         return self.phases
 
     @property
@@ -217,7 +217,9 @@ class PhasedDescent(DisjointPlan):
             phases.append(replace(phase, sigma=sigma))
             left, number = left - size, number + 1
         if not phases:
-            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} allow no phase")
+            raise ParameterError(
+                f"{problem.n} records and step_size = {step_size:.3g} do not suffice for a single phase"
+            )
         plan = cls(phases=tuple(phases), unused=left)
         require_met(plan.guarantee, epsilon=epsilon, delta=delta)
         return plan

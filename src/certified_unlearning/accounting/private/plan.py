@@ -1,6 +1,6 @@
 """The common part of all plans of private learning: the guarantee, the constants, and the wording of a certificate.
 
-Each way to learn is a subclass of `PrivatePlan`, in the module of its formulas. `accounting.private.PLANS` lists the
+Each learning method is a subclass of `PrivatePlan`, in the module of its formulas. `accounting.private.PLANS` lists the
 subclasses by name. A certificate contains only the constants of a plan. In a plan that is rebuilt from these constants,
 values that do not affect privacy may differ.
 """
@@ -28,9 +28,9 @@ UNKNOWN_NOISE = "nobody who sees the model knows the noise"
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    These are exactly the values on which privacy depends, because a number without effect could be edited unnoticed. So
-    step sizes and radii that do not affect privacy are left out. Error messages about unreadable files contain the
-    names of the subclasses.
+    These are exactly the values on which privacy depends, because nobody would notice if a number without effect was
+    edited. So step sizes and radii that do not affect privacy are left out. Error messages about unreadable files
+    contain the names of the subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -65,7 +65,7 @@ class PlanConstants:
         """Return the constants of the runs.
 
         Raises:
-            ParameterError: The constants of a run are of another kind.
+            ParameterError: A run has constants of another type.
         """
         found = tuple(run for run in self.runs if isinstance(run, kind))
         if foreign := [run for run in self.runs if not isinstance(run, kind)]:
@@ -115,7 +115,7 @@ _KEY_WAS_GIVEN = Assumption(
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """The wording of certificates for one way to learn. `certificate.private.statement` has the common wording.
+    """The wording of certificates for one learning method. `certificate.private.statement` has the common wording.
 
     Attributes:
         seen: What an observer may see besides the model; empty if the guarantee covers the model alone.
@@ -167,7 +167,7 @@ class Calibration(NamedTuple):
         sigma: Standard deviation of the first noise that the plan adds, per coordinate.
         steps: Number of steps of descent in all stages; None for output perturbation.
         step_size: Step size of descent with noise on every gradient.
-        strong_convexity: Strong convexity of output perturbation.
+        strong_convexity: Strong convexity of the objective in output perturbation.
         cost: Bound on the increase of the mean loss that privacy causes; infinite if there is no bound.
         gradient: Bound on the root mean square of the gradient's norm; infinite if there is no bound.
     """
@@ -181,11 +181,11 @@ class Calibration(NamedTuple):
 
 
 class PrivatePlan(ABC):
-    """A way to learn privately, with all numbers on which privacy depends.
+    """A private learning method, with all numbers on which privacy depends.
 
     Attributes:
         name: Name of the mechanism in certificates.
-        selection: Name, in certificates, of the way in which one of several models is selected.
+        selection: Name, in certificates, of the method that selects one of several models.
         words: The wording of certificates.
         run_constants: Class that holds the constants of a run, stage or phase in a certificate.
         several_runs: Whether a certificate contains the constants of several runs.
@@ -238,7 +238,7 @@ class PrivatePlan(ABC):
 
     @property
     def mechanism(self) -> str:
-        """Name of the way of learning; for a selection, the way in which its runs learn."""
+        """Name of the learning method; for a selection, the method of its runs."""
         return self.name
 
     @property

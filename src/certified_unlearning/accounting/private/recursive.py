@@ -90,7 +90,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def parts(self) -> tuple[NoisyDescent, ...]:
-        """The stages. Each record is read by at most one stage."""
+        """The stages, which read disjoint chunks of the records."""
         return self.stages
 
     @property
@@ -156,7 +156,10 @@ class RecursiveRegularisation(DisjointPlan):
         count = max(1, math.ceil(math.log2(smoothness / strength) - 1e-9))
         chunk = n // count
         if not chunk:
-            raise ParameterError(f"{n} records are fewer than the {count} stages of strength {strength:.3g}")
+            raise ParameterError(
+                f"strength = {strength:.3g} needs {count} stages, each with at least one record, but there are only "
+                f"{n} records"
+            )
         stages = []
         for number in range(1, count + 1):
             here = replace(problem, n=chunk, radius=math.pow(2, number / 2) * problem.radius)

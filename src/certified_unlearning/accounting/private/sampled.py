@@ -360,13 +360,13 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
         if multiplier < LEAST_MULTIPLIER or times > MOST_SUMS:
             raise ParameterError(
                 f"the noise of a sum must be at least {LEAST_MULTIPLIER:g} times the bound on a record, and there "
-                f"must be at most {MOST_SUMS:,} sums, got {multiplier:.3g} and {times}"
+                f"must be at most {MOST_SUMS:,} sums, got noise of {multiplier:.3g} times the bound and {times} sums"
             )
         if (loss := times * _mean_loss(multiplier, share, relation)) > LARGEST_MEAN_LOSS:
             raise ParameterError(
                 f"{times} sums with noise of {multiplier:.3g} times the bound on a record may have a mean privacy "
-                f"loss of {loss:.3g}, more than {LARGEST_MEAN_LOSS:g}, at which no privacy is left: use more noise or "
-                "fewer sums"
+                f"loss of {loss:.3g}, but at most {LARGEST_MEAN_LOSS:g} is allowed, because no privacy is left beyond "
+                "this limit: use more noise or fewer sums"
             )
         several = distribution.from_gaussian_mechanism(
             min(multiplier, MOST_NOISE),
@@ -402,6 +402,6 @@ def _dp_accounting() -> tuple[Any, Any]:
         from dp_accounting.pld import privacy_loss_distribution
     except ImportError as error:
         raise ParameterError(
-            "Poisson batches are accounted for by dp-accounting, which is not installed: install the extra private"
+            "Poisson batches need the package dp-accounting, which is not installed: install the extra `private`"
         ) from error
     return privacy_loss_distribution, NeighboringRelation

@@ -85,7 +85,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2``, the mean squared error of a difference per squared distance of its points.
+        """``tau_2^2``: the mean squared error of a difference, divided by its points' squared distance.
 
         It is ``H^2 / b_2 + d sigma_2^2``, including the error of sampling.
         """
@@ -190,7 +190,7 @@ def _theorem_41(batch: int, steps: int, n: int) -> float:
 
 
 def _with_constant(given: SampledSpider, scale: float) -> SampledSpider:
-    """Return the plan for the scale ``c sqrt(log(1 / delta)) / epsilon`` of noise, with the longest allowed period."""
+    """Return the plan with noise of scale ``c sqrt(log(1 / delta)) / epsilon`` and the longest allowed period."""
     n, steps, smoothness = given.problem.n, given.steps, given.problem.smoothness
     noisy = replace(given, sigma_difference=scale * smoothness * _theorem_41(given.batch, steps, n))
     period = max(1, min(steps, math.floor(smoothness**2 / noisy.difference_error)))

@@ -35,7 +35,7 @@ class Selection(PrivatePlan):
     """Runs of a learner, and the selection of one of their models on records that no run learned from.
 
     Attributes:
-        stated: Name of the constant that a certificate contains only for this kind of selection.
+        stated: Name of a constant that only certificates with this kind of selection contain.
     """
 
     words = replace(
@@ -64,7 +64,7 @@ class Selection(PrivatePlan):
 
     @property
     def mechanism(self) -> str:
-        """Name of the way in which the runs learn."""
+        """Name of the learning method of the runs."""
         return self.learners[0].name
 
     @property
@@ -161,7 +161,7 @@ class GridSearch(Selection):
         Args:
             problem: Public bounds of all records. The radius is not used.
             radii: Public radii, such as a unit times powers of 2.
-            planner: Function that plans a run. It was made for the same epsilon and for some delta.
+            planner: Function that plans a run, with the same epsilon and any delta.
             epsilon: Epsilon of the selection.
             beta: Probability that the selection misses its bound.
         """
@@ -241,7 +241,7 @@ class Boosting(Selection):
 
         Args:
             problem: Public bounds of all records.
-            planner: Function that plans a run. It was made for the same epsilon and for some delta.
+            planner: Function that plans a run, with the same epsilon and any delta.
             epsilon: Epsilon of the selection.
             beta: Target probability of a bad model, which determines the number of chunks.
 
@@ -252,7 +252,7 @@ class Boosting(Selection):
         size = problem.n // (chunks + 1)
         if not size:
             raise ParameterError(
-                f"{problem.n} records cannot be split into {chunks + 1} chunks, but beta = {beta:g} needs them"
+                f"beta = {beta:g} needs {chunks + 1} chunks, but {problem.n} records cannot be split into so many"
             )
         learner = planner(replace(problem, n=size), 1)
         return cls(learner=learner, chunks=chunks, validated=problem.n - chunks * size, epsilon=epsilon)

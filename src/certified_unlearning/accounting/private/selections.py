@@ -70,9 +70,11 @@ def generalised_scores(
     """
     q, g = np.asarray(losses, dtype=np.float64), np.asarray(sensitivities, dtype=np.float64)
     if q.ndim != 1 or q.shape != g.shape or not len(q):
-        raise ParameterError(f"there must be a sensitivity for each loss, got {q.size} losses and {g.size}")
+        raise ParameterError(
+            f"there must be a sensitivity for each loss, got {q.size} losses and {g.size} sensitivities"
+        )
     if not (np.isfinite(q).all() and (g >= 0).all() and np.isfinite(g).all()):
-        raise ParameterError("losses must be finite, and sensitivities finite and at least 0")
+        raise ParameterError("losses must be finite, and sensitivities must be finite and at least 0")
     require_positive(epsilon=epsilon)
     require_probability(beta=beta)
     raised = q + 2 * math.log(len(q) / beta) / epsilon * g

@@ -147,7 +147,7 @@ class VarianceReduced(StationaryPlan):
     @property
     @abstractmethod
     def difference_error(self) -> float:
-        """``tau_2^2``, the mean squared error of a noisy difference per squared distance of its two points."""
+        """``tau_2^2``: the mean squared error of a noisy difference, divided by its points' squared distance."""
 
     def stationarity_bound(self, gap: float) -> float:
         """Return a bound on the root mean square of the gradient's norm at the model, by Lemma 15 with its constants.
@@ -194,7 +194,7 @@ class VarianceReduced(StationaryPlan):
             **run.model_dump(exclude={"gradients", "differences"}, exclude_none=True),
         )
         if plan.gradients != run.gradients:
-            raise ParameterError(f"no period of {steps} steps has {run.gradients} gradients")
+            raise ParameterError(f"{steps} steps cannot contain {run.gradients} gradients at regular intervals")
         return plan
 
 
@@ -234,7 +234,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def mu(self) -> float:
-        """``mu`` of all releases together, including a share of each sensitivity for rounding, which runs enforce."""
+        """``mu`` of all releases together; sensitivities include a share for rounding, a limit that runs enforce."""
         gradient = self.moved(self.gradient_bound, self.problem.n)
         difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
@@ -251,7 +251,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = d sigma_2^2``, the mean squared error of a difference per squared distance of its points."""
+        """``tau_2^2 = d sigma_2^2``: mean squared error of a difference, divided by its points' squared distance."""
         return self.problem.features * self.sigma_difference**2
 
     @classmethod

@@ -95,7 +95,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
             raise ParameterError(
-                f"depth must leave at least one record for a leaf, got {self.depth} for a batch of {self.batch}"
+                f"depth = {self.depth} is too large: a batch of {self.batch} records leaves no record for a leaf"
             )
         if self.learned > self.problem.n:
             raise ParameterError(f"{self.rounds} rounds need {self.learned} records, but there are {self.problem.n}")

@@ -97,12 +97,12 @@ def left_after(
     """Return the bounds on the gradient after a step, rounded up.
 
     Args:
-        before: The bounds before the step, but with ``change`` and ``records`` after this step's removal.
+        before: The bounds before the step, except that ``change`` and ``records`` already include this step's removal.
         residual: Bound on the gradient's Euclidean norm after the step, by `newton.residual_after`; infinite if there
             is no bound.
         step: The step.
         remainder: Bound on everything that the step adds to the gradient except ``rest``: the sum of ``|ghat + B v|``,
-            of rounding, and of ``|v|`` times the distance of the matrix from the Hessian.
+            the rounding, and ``|v|`` times the distance of the matrix from the Hessian.
         strong_convexity: Strong convexity ``m``.
         row_norm: Largest norm ``r`` of a row.
 

@@ -100,7 +100,9 @@ def residual_after(
     of_matrix = matrix_error + not_downdated * row_norm**2 / (4 * n)
     if quadratic:
         if not_downdated:
-            raise ParameterError(f"a quadratic's matrix must be downdated, got not_downdated = {not_downdated}")
+            raise ParameterError(
+                f"not_downdated must be 0 for a quadratic, whose matrix is always downdated, got {not_downdated}"
+            )
         return (before + left + of_matrix * step.length) * OUTWARD
     of_curvature = curvature_change(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm)
     return (before + left + of_matrix * step.length + of_curvature) * OUTWARD

@@ -84,7 +84,7 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return the equal share of the budget for each model, such that all shares `together` are the whole budget."""
+    """Return each model's share of the budget, if all shares are equal and `together` combines them to the budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 
@@ -102,9 +102,10 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set, by ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``.
+    """Return a bound on ``|w|`` that holds for every data set.
 
-    ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
+    The bound follows from ``f(w*) <= f(0)`` and the small distance of ``w`` from ``w*``. ``f(0)`` is ``log(classes)``,
+    and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
     """
     require_count(least=1, classes=classes)
     require_positive(strong_convexity=strong_convexity)
@@ -171,16 +172,17 @@ def require_representable(
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
         raise AssumptionError(
             f"sigma = {sigma:.6g} allows only a gradient of norm {budget:.3g} (strong_convexity = "
-            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be {unavoidable:.3g}; "
-            f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
+            f"{strong_convexity:.3g}, delta = {delta:.3g}), but rounding in float64 may be as large as "
+            f"{unavoidable:.3g}; sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) "
+            "helps"
         )
     dimension = features * (1 if classes == 2 else classes)
     epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=least, sigma=sigma), delta)
     left_out = noise_delta(epsilon, dimension=dimension, releases=1)
     if left_out > delta:
         raise AssumptionError(
-            f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: what the sampler of noise leaves out "
-            f"would add {left_out:.2g} to delta = {delta:.3g}; ask for a smaller epsilon"
+            f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: the finite range of the noise sampler "
+            f"would add {left_out:.2g} to delta = {delta:.3g}; use a smaller epsilon"
         )
     shift = budget / least
     published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)

@@ -101,8 +101,8 @@ def block_rows(features: int) -> int:
 def sparse_block_rows(records: int, features: int, entries: int) -> int:
     """Return the number of sparse rows of a block.
 
-    Blocks of wide rows have about as many entries as columns, or more, because the sum over a block has a number for
-    every column.
+    A block of wide rows has at least about as many entries as there are columns, because the sum over a block has a
+    number for every column.
 
     Args:
         records: Number of rows.

@@ -71,7 +71,7 @@ TRIANGLE_FACTOR = 10.0
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return a function for the floor of analyses of exact steps: `TRIANGLE_FACTOR` times that of ``floor_of``."""
+    """Return a function that gives the floor of analyses of exact steps: `TRIANGLE_FACTOR` times ``floor_of``."""
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
@@ -130,7 +130,7 @@ def chosen_arithmetic(
     if may_rise:
         return dtype
     raise AssumptionError(
-        f"with sigma = {sigma:.6g} rounding in {dtype} would take more than {SHARE:.0%} of epsilon = {epsilon} at "
+        f"with sigma = {sigma:.6g}, rounding in {dtype} would take more than {SHARE:.0%} of epsilon = {epsilon} at "
         f"delta = {delta:.6g}; sigma = {rounded_up(least)} is enough"
     )
 

@@ -124,10 +124,10 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 
     Given the models published so far, both runs continue from the same point. So each phase is counted separately, and
     the ``mu^2`` add up (adaptive composition of Gaussian DP). If the learned model was published, the result is close
-    to the ``mu`` of learning alone, because a published model cannot be recalled. The comparator consists of the models
-    of the retrained run at the same times. The order and the content of requests may depend on published models. Three
-    things must be fixed in advance: the set of all removed records, the size of each request, and the number of its
-    steps.
+    to the ``mu`` of learning alone, because a published model cannot be taken back. The comparator consists of the
+    models of the retrained run at the same times. The order and the content of requests may depend on published models.
+    Three things must be fixed in advance: the set of all removed records, the size of each request, and the number of
+    its steps.
 
     Args:
         problem: The constants.

@@ -219,7 +219,7 @@ def proposition_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
 
 
 def theorem_45(problem: ConvexProblem) -> Parameters:
-    """Return `proposition_8` at the largest useful batch size, ``(G / (H D))^2 T`` (Remark 6)."""
+    """Return the parameters of `proposition_8` at the largest useful batch size, ``(G / (H D))^2 T`` (Remark 6)."""
     steps = (problem.condition * problem.stable_records / problem.dimension**1.5) ** (2 / 3)
     return proposition_8(problem, batch_size=steps / problem.condition**2)
 

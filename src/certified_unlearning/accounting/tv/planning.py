@@ -80,7 +80,7 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
         recompute_probability: Target probability, strictly between 0 and 1.
 
     Raises:
-        InfeasibleError: Batches of one record are too large.
+        InfeasibleError: Even batches of one record are too large.
     """
     require_count(least=1, n=n, steps=steps)
     require_probability(recompute_probability=recompute_probability)
@@ -91,9 +91,9 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
     found = bisect(0, n, too_large) - 1
     if found < 1:
         raise InfeasibleError(
-            f"steps = {steps} with n = {n} cause a recomputation with probability "
-            f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g} even in batches of 1: raise recompute_probability = "
-            f"{recompute_probability}, or take at most "
+            f"even with batches of one record, steps = {steps} and n = {n} cause a recomputation with probability "
+            f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g}, but recompute_probability = "
+            f"{recompute_probability}; raise recompute_probability, or take at most "
             f"{most_steps(n=n, batch_size=1, recompute_probability=recompute_probability)} steps"
         )
     return found
@@ -278,7 +278,7 @@ def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order
 
 
 def _tv_of_a_hit(n: int, batch_size: int, steps: int, recompute_probability: float) -> float:
-    """Return the total variation allowed to a step whose batch contains the record; 1 or more means no limit."""
+    """Return the total variation that a step may have if its batch contains the record; 1 or more means no limit."""
     require_probability(recompute_probability=recompute_probability)
     return probability_each(recompute_probability, steps) * n / batch_size
 
