@@ -141,7 +141,7 @@ class AttackResult:
         """
         found: dict[str, Any] = {
             "method": self.method,
-            "kind": "likelihood-ratio attack, which is no bound",
+            "kind": "likelihood-ratio attack, which gives no bound",
             "models": self.models,
             "fitted": self.fitted,
             "records": self.records,

@@ -86,7 +86,7 @@ def likelihood_ratio_attack(
         AssumptionError: An assumption of `audit` does not hold.
     """
     if X is None or y is None:
-        raise ParameterError("give X and y; some of their records are attacked")
+        raise ParameterError("give X and y: the attack needs records and labels")
     require_count(least=LEAST, models=models)
     require_probability(attacked=attacked)
     if request_size is not None:
@@ -140,15 +140,15 @@ def attack_scores(
         )
     if was_unlearned.dtype != np.bool_ or was_unlearned.shape != found.shape:
         raise DataError(
-            f"unlearned must hold True or False for each of the scores, shape {found.shape}, got {was_unlearned.dtype} "
-            f"of shape {was_unlearned.shape}"
+            f"`unlearned` must hold True or False for each of the scores, so its shape must be {found.shape}; got "
+            f"shape {was_unlearned.shape} and type {was_unlearned.dtype}"
         )
     earlier = None if before is None else np.asarray(before, dtype=np.float64)
     if earlier is not None and earlier.shape != found.shape:
-        raise DataError(f"before must have the shape of scores, {found.shape}, got {earlier.shape}")
+        raise DataError(f"`before` must have the same shape as `scores`, {found.shape}, got {earlier.shape}")
     for name, each in (("scores", found), ("before", earlier)):
         if each is not None and not np.isfinite(each).all():
-            raise DataError(f"{name} must hold finite numbers, got {each[~np.isfinite(each)][0]}")
+            raise DataError(f"`{name}` must hold finite numbers, got {each[~np.isfinite(each)][0]}")
     positions = np.arange(found.shape[1])
     return _result(found, was_unlearned, earlier, attacked=attacked, method=method, positions=positions)
 
@@ -235,12 +235,15 @@ def _positions(records: int | ArrayLike, n: int, rng: np.random.Generator) -> ND
     """
     many = len(np.atleast_1d(np.asarray(records))) if not np.isscalar(records) else records
     if not isinstance(many, int | np.integer) or not 2 <= many < n:
-        raise ParameterError(f"records must be from 2 to {n - 1}, some of the {n} records of X, got {many!r}")
+        raise ParameterError(
+            f"the number of attacked records must be from 2 to {n - 1}, because X has {n} records and some of them "
+            f"must stay; got {many!r}"
+        )
     if np.isscalar(records):
         return np.sort(rng.permutation(n)[: int(many)])
     positions = np.asarray(records)
     if positions.dtype.kind not in "iu" or positions.ndim != 1 or positions.min() < 0 or positions.max() >= n:
-        raise DataError(f"records must be positions from 0 to {n - 1} in X, got {positions.tolist()[:3]}, ...")
+        raise DataError(f"`records` must hold positions from 0 to {n - 1} in X, got {positions.tolist()[:3]}, ...")
     values, times = np.unique(positions, return_counts=True)
     if times.max() > 1:
         raise DataError(f"record {values[times.argmax()]} is named twice")
@@ -298,7 +301,7 @@ def _gaussians(scores: Array, kind: NDArray[np.bool_]) -> tuple[Array, Array]:
     if models.min() < 2:
         raise DataError(
             "each record needs two models that unlearned it, and two that never saw it, among the "
-            f"{len(scores)} models that are not attacked: give more models, or a smaller attacked"
+            f"{len(scores)} models that are not attacked: give more models, or a smaller value of `attacked`"
         )
     mean = np.where(kind, scores, 0.0).sum(axis=0) / models
     return mean, np.where(kind, (scores - mean) ** 2, 0.0).sum(axis=0) / (models - 1)

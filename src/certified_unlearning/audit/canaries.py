@@ -154,13 +154,13 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
         raise DataError(
-            f"canaries must be rows of {known.X.shape[1]} features with a label each, got shapes {known.rows.shape} "
-            f"and {known.labels.shape}"
+            f"canaries must be rows of {known.X.shape[1]} features, with one label for each row; got rows of shape "
+            f"{known.rows.shape} and labels of shape {known.labels.shape}"
         )
     if not 0 < known.members < len(known.rows):
         raise ParameterError(
-            f"removed must be from 1 to {len(known.rows) - 1}, some of the {len(known.rows)} canaries, got "
-            f"{known.members}"
+            f"the number of removed canaries must be from 1 to {len(known.rows) - 1}, because there are "
+            f"{len(known.rows)} canaries and at least one must not be learned; got {known.members}"
         )
     if known.copies < 1:
         raise ParameterError(f"copies must be at least 1, got {known.copies}")

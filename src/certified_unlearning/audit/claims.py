@@ -47,7 +47,7 @@ class Claim:
         """
         if stated.epsilon is None or stated.whole_delta is None:
             raise AssumptionError(
-                "the certificate states no epsilon of a distribution, so an audit has nothing to compare with"
+                "the certificate states no epsilon for a model's distribution, so an audit has nothing to compare with"
             )
         return cls(
             epsilon=stated.epsilon, delta=stated.whole_delta, mu=stated.mu, extra_delta=stated.extra_delta or 0.0

@@ -207,8 +207,9 @@ def scores_of(model: Any, known: Known) -> Array:
         signed: Array = np.asarray(model.predict(known.rows), dtype=np.float64) * np.sign(known.labels - middle)
         return signed
     raise ParameterError(
-        f"{type(model).__name__} has no method for predictions that a guesser can use: give publish, which returns the "
-        "published part of a model as a dict of arrays, and guess, which returns a score for each canary"
+        f"{type(model).__name__} has no method for predictions that a guesser can use: give the functions `publish`, "
+        "which returns the published part of a model as a dict of arrays, and `guess`, which returns a score for each "
+        "canary"
     )
 
 

@@ -113,12 +113,12 @@ class TwoLawResult:
         lines = [
             headline,
             explained(self.verdict, self.alpha),
-            f"{self.method}: an event chosen by other models happened for {self.after.likely} of "
-            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} models of "
+            f"{self.method}: an event was chosen on separate models; it happened for {self.after.likely} of "
+            f"{self.after.likely_of} models of one law, and for {self.after.rare} of {self.after.rare_of} models of "
             "the other law",
             "Taken as given:",
             "- models are independent of each other, and the comparator is the one that the claim names",
-            "- no other audit, event or level was tried before this one and left out",
+            "- no other audit, event or level was tried before this one without being reported",
         ]
         return "\n".join(lines)
 
@@ -159,7 +159,7 @@ def two_laws(
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(
             f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}; for other methods, "
-            "give the weights of many models to compare_laws"
+            "pass the weights of many models to compare_laws"
         )
     method = OwnEstimator(estimator)
     X, y = check_X_y(X, y, dtype=np.float64)
@@ -210,7 +210,8 @@ def compare_laws(
     for each in (found, control):
         if each.shape[1] != retrained.shape[1]:
             raise DataError(
-                f"models publish {each.shape[1]} numbers each, but the comparator's publish {retrained.shape[1]}"
+                f"each model publishes {each.shape[1]} numbers, but each model of the comparator publishes "
+                f"{retrained.shape[1]}"
             )
     return TwoLawResult(
         method=method,
@@ -228,8 +229,8 @@ def _models(given: ArrayLike, name: str) -> Array:
         models = models[:, None]
     if models.ndim != 2 or len(models) < LEAST_TRIALS or not np.isfinite(models).all():
         raise DataError(
-            f"{name} must hold finite numbers of at least {LEAST_TRIALS} models, shape (trials, numbers), got shape "
-            f"{models.shape}"
+            f"`{name}` must hold the finite numbers of at least {LEAST_TRIALS} models, in an array of shape (trials, "
+            f"numbers); got shape {models.shape}"
         )
     return models
 

@@ -108,7 +108,7 @@ class CyclicObjective:
         if not self._replaceable:
             if count:
                 raise ParameterError(
-                    f"no record can be replaced, because the objective has no replacements, got count {count}"
+                    f"count must be 0, because the objective was created without replacements, got {count}"
                 )
             return
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])

@@ -54,7 +54,8 @@ class Neighbourhood:
             self.normaliser != "present" or self.changes not in ("removals", "additions and removals")
         ):
             raise ParameterError(
-                "order_free needs means over the present records, and changes by removals or by additions and removals"
+                "order_free=True needs normaliser='present', and changes='removals' or 'additions and removals', got "
+                f"normaliser={self.normaliser!r} and changes={self.changes!r}"
             )
 
     @property
@@ -76,7 +77,9 @@ class Neighbourhood:
         if k < 0:
             raise ParameterError(f"k must be at least 0, got {k}")
         if self.adds and k and not clips:
-            raise ParameterError(f"{self.changes} need clipping: nothing else bounds the gradient of an unknown record")
+            raise ParameterError(
+                f"{self.changes} need clipping, because nothing else bounds the gradient of an unknown record"
+            )
         if self.changes == "removals" and k >= batch and k and removable == batch:
             raise AssumptionError(
                 f"k = {k} removals would empty a batch of {batch}, and an empty batch has no mean: k must be below the "

@@ -60,8 +60,8 @@ class Poisoning:
             require_count(least=0, to=self.to)
         if not self.relabelled and (self.to is not None or self.shift):
             raise ParameterError(
-                f"relabelled must be at least 1 if to or shift is given, because they limit changes of labels, got "
-                f"{self.relabelled}"
+                f"`relabelled` must be at least 1 if `to` or `shift` is given, because these limit how labels change; "
+                f"got {self.relabelled}"
             )
 
     @property

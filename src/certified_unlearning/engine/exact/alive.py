@@ -31,7 +31,7 @@ class Alive:
         self._ids = ids.to(torch.int64, copy=True)
         self._count = len(ids)
         if self._count and (int(ids.min()) < 0 or len(torch.unique(ids)) < self._count):
-            raise ParameterError("ids of records must be whole numbers of at least 0, all different")
+            raise ParameterError("ids of records must be different whole numbers, each at least 0")
         self.next_id = max(next_id, int(ids.max()) + 1 if self._count else 0)
         self._positions = torch.full((self.next_id,), _ABSENT, dtype=torch.int64, device=ids.device)
         self._positions[self._ids] = torch.arange(self._count, device=ids.device)
@@ -62,7 +62,9 @@ class Alive:
         """
         holes = self.positions(removed)
         if bool((holes == _ABSENT).any()):
-            raise ParameterError(f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: it is not there")
+            raise ParameterError(
+                f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: there is no such record"
+            )
         if len(torch.unique(removed)) < len(removed):
             raise ParameterError(f"the records of one request must be different, got {removed.tolist()}")
         if bool((inserted.diff(prepend=inserted.new_tensor([self.next_id - 1])) <= 0).any()):

@@ -205,7 +205,7 @@ class PrefixTree:
             ParameterError: A tensor is missing, or its shape does not fit the method.
         """
         if missing := {"order", "increments", "sums", "noisy", "models", "sigmas"} - tensors.keys():
-            raise ParameterError(f"a stored tree must have the tensors {', '.join(sorted(missing))}, too")
+            raise ParameterError(f"the stored tree lacks these tensors: {', '.join(sorted(missing))}")
         tree = cls(method, tensors["sigmas"], tensors["order"][:, 1:])
         for name in ("increments", "sums", "noisy", "models"):
             expected = getattr(tree, name).shape
@@ -326,7 +326,7 @@ class PrefixTree:
         if not 1 <= size < 2 ** len(self.sigmas):
             raise ParameterError(
                 f"noise for {len(self.sigmas)} heights suffices for 1 to {2 ** len(self.sigmas) - 1} records, got "
-                f"{size}: plan for the largest number of records that will ever be present, and learn again"
+                f"{size}: plan for the largest number of records that may be present at any time, and learn again"
             )
 
     def _nothing_done(self) -> TreeWork:

@@ -82,14 +82,16 @@ class LastUpdate:
         for name, axes in zip(NAMES, (1, 1, 2, 1, 2, 1), strict=True):
             each = tensors.get(name)
             if each is None or each.dtype != rows.dtype or each.shape != (budgets, *(width,) * axes) or len(rows) > 2:
-                raise DataError(f"{name} of the last update's lines is missing, or has another shape or type")
+                raise DataError(
+                    f"{name} of the linear bounds on the last update is missing, or has the wrong shape or type"
+                )
             if not bool(torch.isfinite(each).all()):
-                raise DataError(f"{name} of the last update's lines is not finite")
+                raise DataError(f"{name} of the linear bounds on the last update is not finite")
         if not bool((tensors["before_lower"] <= tensors["before_upper"]).all()):
-            raise DataError("the lower bound of the last weights lies above the upper one")
+            raise DataError("the lower bound of the last weights is above their upper bound")
         found = cls(Interval(tensors[NAMES[0]], tensors[NAMES[1]]), *(tensors[name] for name in NAMES[2:]))
         if not bool(found.holds(rows[-1] - (rows[0] if len(rows) == 2 else 0)).all()):
-            raise DataError("parameters are not between the lines of the last update")
+            raise DataError("the parameters are not between the linear bounds on the last update")
         return found
 
     def holds(self, values: Tensor) -> Tensor:

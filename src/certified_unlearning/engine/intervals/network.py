@@ -49,8 +49,8 @@ class Dense:
         """
         if values.ndim != 3 or values.shape[-1] != self.inputs:
             raise ParameterError(
-                f"a Linear layer of {self.inputs} inputs got values of shape {tuple(values.shape[2:])} per record; put "
-                "a Flatten before it, or change its size"
+                f"a Linear layer with {self.inputs} inputs got values of shape {tuple(values.shape[2:])} per record; "
+                "put a Flatten layer before it, or change its number of inputs"
             )
         return values.unsqueeze(2)
 
@@ -117,8 +117,8 @@ class Convolution:
         """
         if values.ndim != 5 or values.shape[2] != self.channels:
             raise ParameterError(
-                f"a Conv2d layer of {self.channels} channels got values of shape {tuple(values.shape[2:])} per record; "
-                "it needs (channels, height, width)"
+                f"a Conv2d layer with {self.channels} input channels got values of shape {tuple(values.shape[2:])} per "
+                "record; it needs the shape (channels, height, width)"
             )
         unfolded = functional.unfold(values.flatten(0, 1), self.kernel, self.dilation, self.padding, self.stride)
         columns = unfolded.transpose(1, 2)
@@ -290,7 +290,7 @@ def _require_plain(module: nn.Module) -> None:
     other = isinstance(module, nn.Sequential) and type(module).forward is not nn.Sequential.forward
     if other or "forward" in vars(module) or any(vars(module).get(name) for name in HOOKS):
         raise ParameterError(
-            f"{_name(module)} has a forward of its own, or hooks, and cannot be bounded: a network may hold {SUPPORTED}"
+            f"{_name(module)} has its own `forward`, or hooks, and cannot be bounded: a network may contain {SUPPORTED}"
         )
 
 
@@ -309,7 +309,7 @@ def _layer(module: nn.Module) -> Layer:
         if (flatten.start_dim, flatten.end_dim) != (1, -1):
             raise ParameterError(f"Flatten must flatten all axes of a record, got {module}")
         return Flatten()
-    raise ParameterError(f"{_name(module)} cannot be bounded: a network may hold {SUPPORTED}")
+    raise ParameterError(f"{_name(module)} cannot be bounded: a network may contain {SUPPORTED}")
 
 
 def _convolution(module: nn.Conv2d) -> Convolution:

@@ -67,7 +67,7 @@ class Rounding:
             return 0.0
         relative = terms * torch.finfo(dtype).eps / 2
         if relative > 1 / 16:
-            raise ParameterError(f"{dtype} is too coarse for sums of {terms} terms: use float64")
+            raise ParameterError(f"{dtype} is not precise enough for sums of {terms} terms: use float64")
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:
