@@ -1,10 +1,11 @@
 """Likelihood-ratio attacks on single records with many models: the usual measure of what unlearning leaves behind.
 
 Each model learns from half of the attacked records, drawn at random, and unlearns them. So about half of the models
-unlearned a given record, and the others never saw it. For each record, two Gaussians are fitted to the confidences of a
-first group of models in the record's label: one for the models that unlearned the record, and one for the models that
-never saw it. A second group of models is attacked with the ratio of these two densities (Carlini et al. 2022; on
-unlearning, Hayes et al. 2024, U-LiRA). No model is in both groups.
+unlearned a given record, and the others never saw it. The models are split into two groups. From the first group, two
+Gaussians are fitted for each record: one to the confidences of the models that unlearned the record, and one to those
+of the models that never saw it. (A confidence says how sure a model is of the record's label.) The second group is
+attacked with the ratio of the two densities (Carlini et al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model
+is in both groups.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,10 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
-"""Smallest number of models, with a record unlearned or never seen, for which the record has its own variances.
+"""Number of models of each kind that every record needs so that each record gets its own variances.
 
-Otherwise, the Gaussians of all records share variances.
-
-This is as in Carlini et al. (2022).
+Otherwise, the Gaussians of all records share variances, as in Carlini et al. (2022). A model is of one of two kinds for
+a record: it unlearned the record, or it never saw it.
 """
 LEAST = 4 * LEAST_MODELS
 """Smallest number of models in both groups together."""
@@ -216,8 +216,8 @@ def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> 
     """Return the positions of the records that each model learns and unlearns, in a random order.
 
     Among the models that are not attacked, every second model learns the half that the model before it did not learn.
-    So enough of them learn each record, and enough do not. The attacked models are independent of each other, as the
-    intervals assume.
+    So each record is learned by enough of these models, and not learned by enough of them. The attacked models are
+    independent of each other, as the intervals assume.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]

@@ -48,8 +48,8 @@ class Guessing:
     """How members are drawn and named, and the probability of at least a given number of right guesses.
 
     Attributes:
-        canaries: Number of candidates for canaries: one number for each class, if a fixed number is drawn from each
-            class, otherwise a single number.
+        canaries: Number of candidates for canaries. If a fixed number is drawn from each class, there is one entry for
+            each class; otherwise, there is a single entry.
         members: Number of candidates that are drawn from each class.
         named: Number of canaries that a guess names as members.
         named_others: Number of canaries that a guess names as non-members.
@@ -119,8 +119,8 @@ def drawn_canaries(
     Args:
         canaries: Number of canaries.
         X: The records that stay, shape ``(n, features)``.
-        y: Classes of these records, from which the canaries' classes are drawn. If ``y`` contains targets without a
-            range, each canary gets the smallest or the largest target.
+        y: Classes of these records, from which the canaries' classes are drawn. If ``y`` contains targets and no range
+            is known, each canary gets the smallest or the largest target in ``y``.
         long_rows: Function that turns directions into rows of the largest norm that the guarantee allows. None: rows
             have the median norm of ``X``.
         target_range: Smallest and largest target; each canary gets one of the two. None for classes, or if no range is

@@ -78,8 +78,8 @@ class Claim:
     def is_below(self, bound: "LowerBound") -> bool:
         """Return whether a bound refutes the claim.
 
-        The comparison uses ``mu`` if the claim states it, because the claim about ``mu`` is never weaker. Otherwise,
-        the comparison uses epsilon.
+        The comparison uses ``mu`` if the claim states it, because a claim about ``mu`` is never weaker than the claim
+        about epsilon. Otherwise, the comparison uses epsilon.
         """
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 

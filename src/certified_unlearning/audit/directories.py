@@ -36,8 +36,8 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
-"""Number of training copies for which the disk needs room: one copy, and the files that are written while its rows are
-reordered."""
+"""Number of training copies for which the disk needs room. An audit writes one copy, and further files while the copy's
+rows are reordered."""
 
 
 def audit_directory(
@@ -87,7 +87,7 @@ def audit_directory(
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
-    """Return the part of the model that never changes, and the rows and labels that stay beside the canaries."""
+    """Return the part of the model that never changes, and the rows and labels of the records that stay."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         model = read_stored(directory, state)

@@ -95,7 +95,7 @@ class TwoLawResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: models that forgot nothing pass, too."""
+        """``violated`` if the bound exceeds the claim; ``no power`` if models that forgot nothing pass, too."""
         if self.claim.is_below(self.bound()):
             return "violated"
         return "nothing found" if self.claim.is_below(self.control()) else "no power"
@@ -260,7 +260,7 @@ def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing:
 
 
 def _direction(models: Array, others: Array) -> Array:
-    """Return the means' difference in the metric of the pooled covariance: the best direction for two Gaussians."""
+    """Return the best direction for two Gaussians: the inverse of the pooled covariance times the means' difference."""
     pooled = (np.cov(models.T) + np.cov(others.T)).reshape(models.shape[1], -1) / 2
     difference = models.mean(axis=0) - others.mean(axis=0)
     # The covariance has no inverse if numbers do not vary or depend linearly on each other.

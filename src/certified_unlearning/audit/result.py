@@ -215,7 +215,7 @@ def _finite(value: float | None) -> float | None:
 def new_axes(width: float, height: float) -> Any:
     """Return the axes of a new figure.
 
-    Its width and height are in inches.
+    ``width`` and ``height`` of the figure are in inches.
 
     Raises:
         ParameterError: Matplotlib is not installed.

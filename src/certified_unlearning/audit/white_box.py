@@ -32,8 +32,9 @@ class WhiteBoxResult:
         method: Name of the audited method.
         claim: The claim of the certificate.
         mu: Lower bound on the distance between the model after the removal and the exact refit, in standard deviations
-            of the noise; the solver's own error is subtracted. Infinite if weights were published without noise.
-        mu_at_most: Upper bound on this distance; the solver's error is added.
+            of the noise. The error of the refit's solver is subtracted. Infinite if weights were published without
+            noise.
+        mu_at_most: Upper bound on the same distance; the error of the refit's solver is added.
         mu_before: Lower bound on the distance between the model before the removal and the exact refit, computed like
             ``mu``. It shows how much there was to forget.
     """

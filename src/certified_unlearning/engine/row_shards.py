@@ -8,8 +8,7 @@ exchanged through shared memory (`board`) instead of messages. Every process com
 includes noise: noise has addresses (`randomness`), so all processes draw the same numbers. Together with the sums of
 gradients, the processes exchange checksums of their weights' bits; if a single weight differs, the checksums differ.
 
-There are no more successive additions than `accounting.core.rounding` assumes: those of the rows of a block, the parts
-of products, a constant part, and the levels of the tree.
+The number of successive additions is at most the number that `accounting.core.rounding` assumes. These are the additions of a block's rows, of the parts of products, of a constant part, and in the levels of the tree.
 """
 
 import json
@@ -159,7 +158,7 @@ class _Shared:
         self._tried = 0
 
     def with_room(self, size: int, shards: RowShards) -> Board | None:
-        """Return a board with ``size`` bytes for every process, or None if there cannot be one.
+        """Return a board with ``size`` bytes for every process; None if no such board can be made.
 
         Each size is tried only once.
         """

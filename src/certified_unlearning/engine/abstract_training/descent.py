@@ -37,8 +37,9 @@ class Descent:
         loss: Loss of a record.
         step_size: ``alpha``; the step size of update ``n``, counted from 0, is ``alpha / (1 + decay n)``.
         decay: ``eta``, the decay of the step size.
-        clipping: Clipping of each record's gradient: ``none``, ``clamp`` for each entry, or ``l2`` for the norm of all
-            entries together. With ``l2``, a record whose inputs are too large contributes 0 (`clipping.norm_factor`).
+        clipping: Clipping of each record's gradient. ``clamp`` clips each entry, ``l2`` clips the norm of all entries
+            together, and ``none`` clips nothing. With ``l2``, a record whose inputs are too large contributes 0
+            (`clipping.norm_factor`).
         bound: ``gamma``, the largest absolute value of an entry, or the largest norm; None without clipping.
         weight_decay: ``lambda``, the weight decay. By default, weight decay is decoupled: every update multiplies the
             parameters by ``1 - alpha_n lambda``. With ``couples_decay``, it is part of the velocity.

@@ -96,9 +96,9 @@ class Alive:
 
 
 def _at_least(numbers: Tensor, size: int) -> Tensor:
-    """Return the numbers in a tensor of length at least ``size``.
+    """Return ``numbers``, or a longer copy if they have fewer than ``size`` places.
 
-    If there is no room, the length at least doubles, so that copying takes little time per insertion.
+    A copy has at least twice as many places, so that copying takes little time per insertion.
     """
     if size <= len(numbers):
         return numbers

@@ -45,7 +45,7 @@ class Draws:
 
     @classmethod
     def at(cls, *parts: str | int | float, device: torch.device | str = "cpu") -> Self:
-        """Return the stream of an address; equal parts give equal numbers on the same kind of device."""
+        """Return the stream of an address; the same address gives the same numbers on the same kind of device."""
         return cls(address(*parts), device=device)
 
     @classmethod

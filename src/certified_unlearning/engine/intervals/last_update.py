@@ -1,8 +1,8 @@
 """A network's last weights before the last update, and linear bounds on how that update moved them.
 
-A box bounds how far changed records can move each weight, but ignores that the same records move all weights at once. A
-step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of
-all steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
+A box bounds how far changed records can move each weight, but it ignores that the same records move all weights. A step
+of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of all
+steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
 before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so it is
 bounded by composing it with these linear functions.
 
@@ -111,7 +111,7 @@ class LastUpdate:
 
         Args:
             units: Activations of the last hidden layer, none below 0, shape ``(runs, records, units)``.
-            rows: Weights of ``units`` after the update, shape ``(runs, units)``.
+            rows: Weights that multiply ``units``, after the update, shape ``(runs, units)``.
             sizes: Sums of magnitudes of the weights and of the biases from which the logits are computed, shapes
                 ``(runs, units)`` and ``(runs,)``.
             rounding: Rounding of the bounds.
@@ -163,7 +163,7 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 
 
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
-    """Return numbers ``p`` between the units' ends, and gaps, such that ``sum v u >= sum v p - gap`` for all ``v, u``.
+    """Return ``p``, between the units' ends, and gaps such that ``sum v u >= sum v p - gap`` for all ``v`` and ``u``.
 
     A weight of known sign adds nothing to a gap, except for upward rounding.
 

@@ -42,7 +42,7 @@ class Dense:
         return (self.outputs, self.inputs)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, 1, inputs)``.
+        """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, 1, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
@@ -110,7 +110,7 @@ class Convolution:
         return math.prod(self.kernel)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, positions, inputs)``.
+        """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, positions, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
@@ -228,7 +228,7 @@ class Network:
     def widest(self, row: Sequence[int]) -> int:
         """Return the largest number of values in a layer for a record of this shape.
 
-        If the number of pairs of logits is larger, that number is returned.
+        If there are more pairs of logits than that, return the number of pairs.
         """
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:

@@ -25,8 +25,8 @@ class Rounding:
     """A rule for rounding bounds.
 
     Attributes:
-        name: ``outward``, or ``naive`` for bounds that are the results in floats. Naive bounds are not a proof: true
-            values can be outside by a few units in the last place.
+        name: ``outward``, or ``naive``, which leaves bounds as they are computed in floats. Naive bounds are not a
+            proof: true values can be outside by a few units in the last place.
     """
 
     name: str
