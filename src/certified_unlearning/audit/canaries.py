@@ -36,7 +36,7 @@ class Known:
     def with_canaries(self, drawn: NDArray[np.int64]) -> tuple[Array, NDArray[Any], NDArray[np.int64]]:
         """Return records and labels with the drawn canaries at their end, and the positions of these canaries.
 
-        Canaries that are not drawn leave no gap. So the positions do not reveal which canaries were drawn.
+        Canaries that are not drawn leave no gap, so the positions do not reveal which canaries were drawn.
         """
         added = np.repeat(drawn, self.copies)
         X, y = np.concatenate([self.X, self.rows[added]]), np.concatenate([self.y, self.labels[added]])

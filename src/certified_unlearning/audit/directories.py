@@ -1,7 +1,7 @@
 """Audits of model directories: the model's own mechanism runs on a scratch copy, which is deleted at the end.
 
-The audit reads the ledger and writes nothing to it. Canaries replace equally many records, so the number of records
-stays the same. The plan's constants follow from this number, so the plan stays the same, too.
+The audit reads the ledger and writes nothing to it. Each canary that is learned replaces a record, so the number of
+records stays the same. The plan's constants follow from this number, so the plan stays the same, too.
 """
 
 import shutil

@@ -89,7 +89,7 @@ class TwoLawResult:
     def control(self, alpha: float | None = None) -> LowerBound:
         """Return the lower bound from the models before the removal.
 
-        `bound` explains the argument.
+        See `bound` for the argument ``alpha``.
         """
         return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
 

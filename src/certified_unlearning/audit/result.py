@@ -78,7 +78,7 @@ class AuditResult:
     def control(self, alpha: float | None = None) -> LowerBound:
         """Return the lower bound that the same attack finds for the model before the removal.
 
-        `bound` explains the argument.
+        See `bound` for the argument ``alpha``.
         """
         return self._bound([run.right_before for run in self.runs], alpha)
 
@@ -92,7 +92,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: the attack finds nothing even without a removal."""
+        """``violated`` if the bound exceeds the claim; ``no power`` if even the control finds nothing."""
         if self.claim.is_below(self.bound()):
             return "violated"
         if not self.claim.is_below(self.control()):

@@ -129,7 +129,7 @@ def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
 
 
 def _radius(bits: Tensor, places: Places) -> Tensor:
-    """Return ``sqrt(-2 log U)`` for every integer, whose absolute value determines the uniform number ``U``."""
+    """Return ``sqrt(-2 log U)`` for every integer; the integer's absolute value determines the uniform number ``U``."""
     largest = -torch.iinfo(bits.dtype).min
     dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
     size = bits.to(dtype).abs_()

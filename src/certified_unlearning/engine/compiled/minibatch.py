@@ -26,7 +26,7 @@ SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
 """Number of entries of a batch above which PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries that one call reads, in a few tenths of a second."""
+"""Number of entries that one call reads, which takes a few tenths of a second."""
 FEW_THREADS = 2
 """Number of threads with which PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
 

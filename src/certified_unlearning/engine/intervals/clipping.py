@@ -116,7 +116,7 @@ def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
 def norms(values: Tensor) -> Tensor:
     """Return Euclidean norms along the last dimension.
 
-    No square overflows, and no value is lost next to a larger one.
+    No square overflows, and small values are not lost next to large ones.
     """
     largest = values.abs().amax(dim=-1, keepdim=True)
     unit = largest.clamp_min(torch.finfo(values.dtype).tiny)

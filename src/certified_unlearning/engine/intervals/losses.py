@@ -2,7 +2,8 @@
 
 For cross-entropy, softmax is bounded in two ways: *tight* uses bounds of single logits, and *pairwise* uses bounds of
 their differences. The source is Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based
-Training*, Appendix B. The term of the class itself is left out here; the printed formula counts it twice.
+Training*, Appendix B. In the sum of a class's softmax, the class's own term is counted once here; the printed formula
+counts it twice.
 """
 
 import functools
@@ -168,9 +169,10 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return matrices that map pairs to classes: to those whose logit is added, and to those whose logit is subtracted.
+    """Return matrices that map differences of logits to classes: to the class that is subtracted, and to the other.
 
-    A pair's difference is a term of its first class, and its negative is a term of its second class.
+    The differences are those of all pairs, followed by their negatives. In the softmax of a class, the terms are the
+    differences from which this class is subtracted.
     """
     pairs = pairs_of(classes, device)
     one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))

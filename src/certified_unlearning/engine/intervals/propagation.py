@@ -147,10 +147,10 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of all `losses.pairs_of` logits; both logits have the same activations.
+    """Return bounds of the differences of logits, for all pairs of `losses.pairs_of`.
 
-    The bounds also hold for logits in floats, each rounded separately. They are never wider than the differences of the
-    bounds of single logits.
+    Both logits of a pair have the same activations, so the bounds are never wider than the differences of the bounds of
+    single logits. They also hold for logits in floats, each rounded separately.
 
     Args:
         network: The network.
