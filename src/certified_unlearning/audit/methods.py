@@ -259,10 +259,10 @@ def method_of(
         return method
     if isinstance(estimator, Pipeline):
         raise AssumptionError(
-            "a pipeline cannot be audited as an estimator: its earlier steps may learn from the canaries and do not "
-            "unlearn them, so the comparator's law may depend on which canaries were drawn. Fit the earlier steps "
-            "without canaries, and give the last step, with the X that they return; or give the functions `learn` and "
-            "`unlearn`, so that the audit covers the whole pipeline"
+            "a pipeline cannot be audited as an estimator, because its earlier steps may learn from the canaries "
+            "without unlearning them, and the comparator's law may then depend on which canaries were drawn: fit the "
+            "earlier steps without canaries and give the last step, with the X that they return; or give the functions "
+            "`learn` and `unlearn`, so that the audit covers the whole pipeline"
         )
     if learn is not None:
         raise ParameterError("give either an estimator or the function `learn`, not both")

@@ -149,8 +149,8 @@ def paired_differences(
 ) -> Interval:
     """Return bounds of the differences of logits, for all pairs of `losses.pairs_of`.
 
-    Both logits of a pair have the same activations, so the bounds are never wider than the differences of the bounds of
-    single logits. They also hold for logits in floats, each rounded separately.
+    Both logits of a pair have the same activations. The bounds are never wider than the differences of the bounds of
+    single logits, and they also hold for logits in floats, each rounded separately.
 
     Args:
         network: The network.

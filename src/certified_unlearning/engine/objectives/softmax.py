@@ -132,6 +132,6 @@ def _check_lipschitz(lipschitz: float, blocks: Iterable[Tensor]) -> None:
     if not lipschitz * (1 + NORM_TOLERANCE) >= math.sqrt(2) * longest:
         raise AssumptionError(
             f"lipschitz must be at least {math.sqrt(2) * longest:.7g}, got {lipschitz!r}: the longest record has norm "
-            f"{longest:.7g}, and the norm of its softmax gradient can be sqrt(2) times as large. A smaller lipschitz "
-            "would clip gradients, and no theorem holds for clipped softmax gradients, which are not monotone"
+            f"{longest:.7g}, and the norm of its softmax gradient can be sqrt(2) times as large; a smaller value would "
+            "clip gradients, and no theorem holds for clipped softmax gradients, because they are not monotone"
         )
