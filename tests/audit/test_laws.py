@@ -278,7 +278,11 @@ def test_equal_laws_have_no_power_and_violate_nothing() -> None:
             "got 'as published'",
         ),
         (lambda X, y: two_laws(ridge().set_params(random_state=1), X, y, [0]), ParameterError, "random_state"),
-        (lambda X, y: compare_laws(X, X[:, :1], X), DataError, "2 numbers each, but the comparator's publish 1"),
+        (
+            lambda X, y: compare_laws(X, X[:, :1], X),
+            DataError,
+            "publishes 2 numbers, but each model of the comparator publishes 1",
+        ),
         (lambda X, y: compare_laws(X[:5], X, X), DataError, "at least 20 models"),
         (lambda X, y: compare_laws(X * np.nan, X, X), DataError, "finite"),
         (lambda X, y: compare_laws(X, X, X, choosing=1.0), ParameterError, "choosing"),

@@ -298,7 +298,7 @@ def test_a_run_that_fails_counts_and_is_guessed_as_a_fixed_set(digits: Records) 
     assert found.failures == ("the solver did not end",) * 3
     assert [run.failed is None for run in found.runs] == [False, True] * 3
     assert all(run.right_before >= 20 for run in found.runs)
-    assert "failed run" in str(found)
+    assert "a run failed" in str(found)
 
 
 def test_an_audit_whose_every_run_fails_is_an_error(digits: Records) -> None:
@@ -344,21 +344,21 @@ def test_a_seed_repeats_an_audit_of_a_method_without_randomness(digits: Records)
         ({"estimator": CertifiedMLPClassifier()}, AssumptionError, "certifies answers"),
         ({"estimator": make_pipeline(StandardScaler(), CertifiedRidge())}, AssumptionError, "earlier steps"),
         ({"estimator": CertifiedLogisticRegression(random_state=1)}, ParameterError, "random_state"),
-        ({"estimator": LogisticRegression()}, ParameterError, "cannot unlearn: give unlearn"),
+        ({"estimator": LogisticRegression()}, ParameterError, "cannot unlearn: give a function `unlearn"),
         ({"estimator": CertifiedLogisticRegression(), "claim": Claim()}, ParameterError, "has its own unlearn"),
         ({"estimator": LogisticRegression(), "learn": nothing}, ParameterError, "not both"),
         ({}, ParameterError, "give an estimator, or both"),
         ({"canaries": 1}, ParameterError, "canaries"),
-        ({"removed": 50}, ParameterError, "removed must be from 1 to 49"),
-        ({"named": 51}, ParameterError, "named must be from 1 to 50"),
-        ({"named": (5, 5), "by_class": True}, ParameterError, "not both"),
+        ({"removed": 50}, ParameterError, "removed canaries must be from 1 to 49"),
+        ({"named": 51}, ParameterError, "must name from 1 to 50 canaries, got named=51"),
+        ({"named": (5, 5), "by_class": True}, ParameterError, "cannot name non-members if"),
         ({"least_right": 5}, ParameterError, "several runs"),
         ({"least_right": 26, "runs": 2}, ParameterError, "at most 25"),
         ({"alpha": 0.0}, ParameterError, "alpha"),
         ({"copies": 0}, ParameterError, "copies"),
         ({"canaries": (np.eye(64)[:4], [0, 1, 2, 1])}, DataError, "canaries have the class 2"),
         ({"canaries": (np.eye(9)[:4], [0, 1, 0, 1])}, DataError, "64 features"),
-        ({"publish": lambda model: {}}, ParameterError, "without guess"),
+        ({"publish": lambda model: {}}, ParameterError, "`publish` was given without `guess`"),
         ({"guess": lambda *_: np.zeros(3)}, ParameterError, "each of the 50 canaries, got shape"),
         ({"guess": lambda *_: np.full(50, np.nan)}, ParameterError, "not a number"),
         ({"unlearn": lambda *_: None}, ParameterError, "got None"),

@@ -89,7 +89,7 @@ def test_what_was_there_to_forget_is_the_distance_of_two_minimisers(digits: Reco
         ({"gone": [1797]}, DataError, "positions from 0 to 1796"),
         ({"gone": []}, DataError, "positions from 0 to 1796"),
         ({"gone": [True]}, DataError, "positions from 0 to 1796"),
-        ({"y": np.arange(1797) % 3}, AssumptionError, "give two classes"),
+        ({"y": np.arange(1797) % 3}, AssumptionError, "y has more than two classes"),
     ],
 )
 def test_what_has_no_exact_refit_is_refused_in_a_sentence(

@@ -217,12 +217,15 @@ def test_evidence_without_lines_of_the_last_update_says_so_and_wrong_lines_are_f
         right = tensors_of(said)
         slopes, shifts = right["last/below_slopes"], right["last/below_shifts"]
         for tensors, why in (
-            ({"last/below_slopes": slopes[:1]}, "another shape"),
-            ({"last/below_slopes": slopes.float()}, "another shape or type"),
+            ({"last/below_slopes": slopes[:1]}, "wrong shape"),
+            ({"last/below_slopes": slopes.float()}, "wrong shape or type"),
             ({"last/below_shifts": torch.full_like(shifts, torch.inf)}, "not finite"),
-            ({"last/below_shifts": shifts + 100}, "not between the lines of the last update"),
-            ({"last/above_shifts": right["last/above_shifts"] - 100}, "not between the lines of the last update"),
-            ({"last/before_lower": right["last/before_upper"] + 1}, "above the upper one"),
+            ({"last/below_shifts": shifts + 100}, "not between the linear bounds on the last update"),
+            (
+                {"last/above_shifts": right["last/above_shifts"] - 100},
+                "not between the linear bounds on the last update",
+            ),
+            ({"last/before_lower": right["last/before_upper"] + 1}, "is above their upper bound"),
         ):
             with pytest.raises(CertificateError, match=why):
                 certificate.verify(changed(said, **tensors))

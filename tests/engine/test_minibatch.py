@@ -175,7 +175,7 @@ def test_records_are_dealt_by_their_numbers_alone():
 
 
 def test_removals_that_it_was_not_told_of_are_refused():
-    with pytest.raises(ParameterError, match="no replacements"):
+    with pytest.raises(ParameterError, match="without replacements, got"):
         objective(2).remove(1)
 
 

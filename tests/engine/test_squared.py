@@ -104,7 +104,7 @@ def test_rows_and_targets_that_break_the_bound_are_refused(table, wrong):
         SquaredObjective(
             *as_tensors(np.where(np.arange(N)[:, None] == 3, rows * wrong, rows), targets), strong_convexity=STRENGTH
         )
-    with pytest.raises(DataError, match=r"the target of record 3 is .*, expected a number between -1 and 1"):
+    with pytest.raises(DataError, match=r"the target of record 3 must be a number between -1 and 1, got"):
         SquaredObjective(*as_tensors(rows, np.where(np.arange(N) == 3, -wrong, targets)), strong_convexity=STRENGTH)
 
 

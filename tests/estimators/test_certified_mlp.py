@@ -216,7 +216,7 @@ def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
     assert model._network.learned.last is not None
     model._network.learned.last.tensors[name].mul_(torch.nan)
     model.save(tmp_path / "model")
-    with pytest.raises(DataError, match=f"{name} of the last update's lines is not finite"):
+    with pytest.raises(DataError, match=f"{name} of the linear bounds on the last update is not finite"):
         CertifiedMLPClassifier.load(tmp_path / "model")
 
 

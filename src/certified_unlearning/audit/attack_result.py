@@ -29,8 +29,8 @@ class HardRecord(NamedTuple):
 
     Attributes:
         record: Position of the record in ``X``, or in the columns of the scores.
-        separation: Distance between the two kinds of models, in standard deviations, estimated from the models that
-            were not attacked. Records are ranked by this distance.
+        separation: Distance between the record's two Gaussians, in standard deviations. They were fitted to the models
+            that were not attacked. Records are ranked by this distance.
         area: Area under the curve of this record alone, estimated from the attacked models, so that the choice of the
             record does not inflate it. The area's interval holds for a single record, not for the largest of many
             areas. None if there are too few attacked models of one kind.
@@ -141,7 +141,7 @@ class AttackResult:
         """
         found: dict[str, Any] = {
             "method": self.method,
-            "kind": "likelihood-ratio attack, which is no bound",
+            "kind": "likelihood-ratio attack, which gives no bound",
             "models": self.models,
             "fitted": self.fitted,
             "records": self.records,

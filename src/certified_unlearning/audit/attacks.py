@@ -1,10 +1,11 @@
 """Likelihood-ratio attacks on single records with many models: the usual measure of what unlearning leaves behind.
 
 Each model learns from half of the attacked records, drawn at random, and unlearns them. So about half of the models
-unlearned a given record, and the others never saw it. For each record, two Gaussians are fitted to the confidences of a
-first group of models in the record's label: one for the models that unlearned the record, and one for the models that
-never saw it. A second group of models is attacked with the ratio of these two densities (Carlini et al. 2022; on
-unlearning, Hayes et al. 2024, U-LiRA). No model is in both groups.
+unlearned a given record, and the others never saw it. The models are split into two groups. From the first group, two
+Gaussians are fitted for each record: one to the confidences of the models that unlearned the record, and one to those
+of the models that never saw it. (A confidence says how sure a model is of the record's label.) The second group is
+attacked with the ratio of the two densities (Carlini et al. 2022; on unlearning, Hayes et al. 2024, U-LiRA). No model
+is in both groups.
 """
 
 from collections.abc import Callable
@@ -27,11 +28,10 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
-"""Smallest number of models, with a record unlearned or never seen, for which the record has its own variances.
+"""Number of models of each kind that every record needs so that each record gets its own variances.
 
-Otherwise, the Gaussians of all records share variances.
-
-This is as in Carlini et al. (2022).
+Otherwise, the Gaussians of all records share variances, as in Carlini et al. (2022). A model is of one of two kinds for
+a record: it unlearned the record, or it never saw it.
 """
 LEAST = 4 * LEAST_MODELS
 """Smallest number of models in both groups together."""
@@ -86,7 +86,7 @@ def likelihood_ratio_attack(
         AssumptionError: An assumption of `audit` does not hold.
     """
     if X is None or y is None:
-        raise ParameterError("give X and y; some of their records are attacked")
+        raise ParameterError("give X and y: the attack needs records and labels")
     require_count(least=LEAST, models=models)
     require_probability(attacked=attacked)
     if request_size is not None:
@@ -140,15 +140,15 @@ def attack_scores(
         )
     if was_unlearned.dtype != np.bool_ or was_unlearned.shape != found.shape:
         raise DataError(
-            f"unlearned must hold True or False for each of the scores, shape {found.shape}, got {was_unlearned.dtype} "
-            f"of shape {was_unlearned.shape}"
+            f"`unlearned` must hold True or False for each of the scores, so its shape must be {found.shape}; got "
+            f"shape {was_unlearned.shape} and type {was_unlearned.dtype}"
         )
     earlier = None if before is None else np.asarray(before, dtype=np.float64)
     if earlier is not None and earlier.shape != found.shape:
-        raise DataError(f"before must have the shape of scores, {found.shape}, got {earlier.shape}")
+        raise DataError(f"`before` must have the same shape as `scores`, {found.shape}, got {earlier.shape}")
     for name, each in (("scores", found), ("before", earlier)):
         if each is not None and not np.isfinite(each).all():
-            raise DataError(f"{name} must hold finite numbers, got {each[~np.isfinite(each)][0]}")
+            raise DataError(f"`{name}` must hold finite numbers, got {each[~np.isfinite(each)][0]}")
     positions = np.arange(found.shape[1])
     return _result(found, was_unlearned, earlier, attacked=attacked, method=method, positions=positions)
 
@@ -216,8 +216,8 @@ def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> 
     """Return the positions of the records that each model learns and unlearns, in a random order.
 
     Among the models that are not attacked, every second model learns the half that the model before it did not learn.
-    So enough of them learn each record, and enough do not. The attacked models are independent of each other, as the
-    intervals assume.
+    So each record is learned by enough of these models, and not learned by enough of them. The attacked models are
+    independent of each other, as the intervals assume.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]
@@ -235,12 +235,15 @@ def _positions(records: int | ArrayLike, n: int, rng: np.random.Generator) -> ND
     """
     many = len(np.atleast_1d(np.asarray(records))) if not np.isscalar(records) else records
     if not isinstance(many, int | np.integer) or not 2 <= many < n:
-        raise ParameterError(f"records must be from 2 to {n - 1}, some of the {n} records of X, got {many!r}")
+        raise ParameterError(
+            f"the number of attacked records must be from 2 to {n - 1}, because X has {n} records and some of them "
+            f"must stay; got {many!r}"
+        )
     if np.isscalar(records):
         return np.sort(rng.permutation(n)[: int(many)])
     positions = np.asarray(records)
     if positions.dtype.kind not in "iu" or positions.ndim != 1 or positions.min() < 0 or positions.max() >= n:
-        raise DataError(f"records must be positions from 0 to {n - 1} in X, got {positions.tolist()[:3]}, ...")
+        raise DataError(f"`records` must hold positions from 0 to {n - 1} in X, got {positions.tolist()[:3]}, ...")
     values, times = np.unique(positions, return_counts=True)
     if times.max() > 1:
         raise DataError(f"record {values[times.argmax()]} is named twice")
@@ -298,7 +301,7 @@ def _gaussians(scores: Array, kind: NDArray[np.bool_]) -> tuple[Array, Array]:
     if models.min() < 2:
         raise DataError(
             "each record needs two models that unlearned it, and two that never saw it, among the "
-            f"{len(scores)} models that are not attacked: give more models, or a smaller attacked"
+            f"{len(scores)} models that are not attacked: give more models, or a smaller value of `attacked`"
         )
     mean = np.where(kind, scores, 0.0).sum(axis=0) / models
     return mean, np.where(kind, (scores - mean) ** 2, 0.0).sum(axis=0) / (models - 1)

@@ -36,7 +36,7 @@ class Known:
     def with_canaries(self, drawn: NDArray[np.int64]) -> tuple[Array, NDArray[Any], NDArray[np.int64]]:
         """Return records and labels with the drawn canaries at their end, and the positions of these canaries.
 
-        Canaries that are not drawn leave no gap. So the positions do not reveal which canaries were drawn.
+        Canaries that are not drawn leave no gap, so the positions do not reveal which canaries were drawn.
         """
         added = np.repeat(drawn, self.copies)
         X, y = np.concatenate([self.X, self.rows[added]]), np.concatenate([self.y, self.labels[added]])
@@ -48,8 +48,8 @@ class Guessing:
     """How members are drawn and named, and the probability of at least a given number of right guesses.
 
     Attributes:
-        canaries: Number of candidates for canaries: one number for each class, if a fixed number is drawn from each
-            class, otherwise a single number.
+        canaries: Number of candidates for canaries. If a fixed number is drawn from each class, there is one entry for
+            each class; otherwise, there is a single entry.
         members: Number of candidates that are drawn from each class.
         named: Number of canaries that a guess names as members.
         named_others: Number of canaries that a guess names as non-members.
@@ -119,8 +119,8 @@ def drawn_canaries(
     Args:
         canaries: Number of canaries.
         X: The records that stay, shape ``(n, features)``.
-        y: Classes of these records, from which the canaries' classes are drawn. If ``y`` contains targets without a
-            range, each canary gets the smallest or the largest target.
+        y: Classes of these records, from which the canaries' classes are drawn. If ``y`` contains targets and no range
+            is known, each canary gets the smallest or the largest target in ``y``.
         long_rows: Function that turns directions into rows of the largest norm that the guarantee allows. None: rows
             have the median norm of ``X``.
         target_range: Smallest and largest target; each canary gets one of the two. None for classes, or if no range is
@@ -154,13 +154,13 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):
         raise DataError(
-            f"canaries must be rows of {known.X.shape[1]} features with a label each, got shapes {known.rows.shape} "
-            f"and {known.labels.shape}"
+            f"canaries must be rows of {known.X.shape[1]} features, with one label for each row; got rows of shape "
+            f"{known.rows.shape} and labels of shape {known.labels.shape}"
         )
     if not 0 < known.members < len(known.rows):
         raise ParameterError(
-            f"removed must be from 1 to {len(known.rows) - 1}, some of the {len(known.rows)} canaries, got "
-            f"{known.members}"
+            f"the number of removed canaries must be from 1 to {len(known.rows) - 1}, because there are "
+            f"{len(known.rows)} canaries and at least one must not be learned; got {known.members}"
         )
     if known.copies < 1:
         raise ParameterError(f"copies must be at least 1, got {known.copies}")

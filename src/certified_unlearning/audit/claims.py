@@ -47,7 +47,7 @@ class Claim:
         """
         if stated.epsilon is None or stated.whole_delta is None:
             raise AssumptionError(
-                "the certificate states no epsilon of a distribution, so an audit has nothing to compare with"
+                "the certificate states no epsilon for a model's distribution, so an audit has nothing to compare with"
             )
         return cls(
             epsilon=stated.epsilon, delta=stated.whole_delta, mu=stated.mu, extra_delta=stated.extra_delta or 0.0
@@ -78,8 +78,8 @@ class Claim:
     def is_below(self, bound: "LowerBound") -> bool:
         """Return whether a bound refutes the claim.
 
-        The comparison uses ``mu`` if the claim states it, because the claim about ``mu`` is never weaker. Otherwise,
-        the comparison uses epsilon.
+        The comparison uses ``mu`` if the claim states it, because a claim about ``mu`` is never weaker than the claim
+        about epsilon. Otherwise, the comparison uses epsilon.
         """
         return bound.epsilon > self.epsilon if self.mu is None else bound.mu > self.mu
 

@@ -1,7 +1,7 @@
 """Audits of model directories: the model's own mechanism runs on a scratch copy, which is deleted at the end.
 
-The audit reads the ledger and writes nothing to it. Canaries replace equally many records, so the number of records
-stays the same. The plan's constants follow from this number, so the plan stays the same, too.
+The audit reads the ledger and writes nothing to it. Each canary that is learned replaces a record, so the number of
+records stays the same. The plan's constants follow from this number, so the plan stays the same, too.
 """
 
 import shutil
@@ -36,8 +36,8 @@ from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 COPIES = 2
-"""Number of training copies for which the disk needs room: one copy, and the files that are written while its rows are
-reordered."""
+"""Number of training copies for which the disk needs room. An audit writes one copy, and further files while the copy's
+rows are reordered."""
 
 
 def audit_directory(
@@ -87,7 +87,7 @@ def audit_directory(
 
 
 def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, NDArray[Any]]:
-    """Return the part of the model that never changes, and the rows and labels that stay beside the canaries."""
+    """Return the part of the model that never changes, and the rows and labels of the records that stay."""
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
         model = read_stored(directory, state)
@@ -98,12 +98,12 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
             )
         if model.table.text:
             raise AssumptionError(
-                f"{directory.path} learned from text, and only models of columns of numbers can be audited here yet"
+                f"{directory.path} learned from text, and models that learned from text cannot be audited yet"
             )
         why = method_of(directory, model).no_audits
         if why is not None:
             raise AssumptionError(
-                f"{directory.path} is a model by {model.learner.mechanism} and cannot be audited: {why}"
+                f"{directory.path} is a model of {model.learner.mechanism}, and such models cannot be audited: {why}"
             )
         if state.planned is not None:
             raise StorageError(f"an `apply` of {directory.path} was interrupted; finish it first")
@@ -112,8 +112,8 @@ def _read(directory: ModelDirectory, members: int) -> tuple[StoredModel, Array, 
     wanted, rng = plan.n - members, np.random.default_rng()
     if min(wanted, len(left)) < members:
         raise DataError(
-            f"{directory.path} has {len(left)} records, too few for {members} canaries in their places; use fewer "
-            "canaries"
+            f"{directory.path} has {len(left)} records, too few for {members} canaries, which would take the places of "
+            "records; use fewer canaries"
         )
     # If records were removed, some remaining ones are used twice: the audited plan was made for the original number of
     # records.
@@ -129,7 +129,7 @@ def _require_room(parent: Path, X: Array) -> None:
     needed, free = COPIES * X.size * 4, shutil.disk_usage(parent).free
     if needed > free:
         raise StorageError(
-            f"an audit writes a copy of the records beside the model, {needed / 1e9:.3g} GB, but {parent} has "
+            f"an audit needs {needed / 1e9:.3g} GB for a copy of the records beside the model, but {parent} has only "
             f"{free / 1e9:.3g} GB left"
         )
 
@@ -175,8 +175,8 @@ class DirectoryMethod:
     def assumed(self) -> tuple[str, ...]:
         """The assumptions of the audit, in sentences without full stops."""
         return (
-            "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
-            "counts and settings, as the source says",
+            "the comparator's law does not depend on which canaries were drawn: according to the source code, noise, "
+            "steps and places follow from counts and settings",
             "the declarations of the table (ranges, words, classes) were not taken from the records",
         )
 
@@ -263,8 +263,8 @@ class DirectoryMethod:
             return from_weights(objective, known)
         if 2 * known.members != len(known.rows):
             raise ParameterError(
-                f"of the {len(known.rows)} canaries, half must be removed for {self.name}, whose guesser learns from "
-                f"each half; got {known.members}"
+                f"half of the {len(known.rows)} canaries must be removed, because the guesser for {self.name} learns "
+                f"models from halves of the canaries; got {known.members} removed canaries"
             )
         return guess_by_scores(lambda X, y: self._scores(self.learn(X, y), known), known, rng)
 

@@ -29,7 +29,7 @@ published weights."""
 WINDOW = 6
 """Number of steps of the path before and after the point nearest to the published weights.
 
-The guess ignores differences along these steps.
+Differences along these steps do not affect the guess.
 """
 UNKNOWN_NOISE = 1e-4
 """Assumed variance of the error of a solver without noise, as a share of the mean variance of the canaries' effects."""
@@ -39,7 +39,8 @@ POLISHED = 3
 The steps make the last digits exact.
 """
 PAIRS = 4
-"""Number of pairs of models that the guesser learns: one from half of the canaries, one from the other half."""
+"""Number of pairs of models that the guesser learns. One model of a pair learns half of the canaries, and the other
+model learns the other half."""
 
 
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
@@ -89,7 +90,7 @@ def published_weights(published: Published, objective: PublicObjective) -> Array
 
 @dataclass(frozen=True, eq=False)
 class _Linearised:
-    """A linear approximation, near a minimiser, of how the weights of a linear model depend on the members.
+    """A linear approximation, near a minimiser, of a linear model's weights as a function of the members.
 
     Attributes:
         at: The minimiser, shape ``(d,)``.
@@ -140,13 +141,13 @@ class _Linearised:
 
 
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
-    """Return the guess from a model's preference for each canary's own label: the likelihood ratio of two Gaussians.
+    """Return a guess that computes a likelihood ratio of two Gaussians from a model's scores of the canaries.
 
-    As in likelihood-ratio attacks (Carlini et al. 2022), the guesser learns models of its own. These models show the
-    scores of learned canaries and of canaries that were not learned.
+    A score says how much a model prefers a canary's own label. As in likelihood-ratio attacks (Carlini et al. 2022),
+    the guesser learns its own models. They show which scores canaries have if they were learned, and if they were not.
 
     Args:
-        scores: Scores of the canaries under these models, shape ``(models, m)``.
+        scores: Scores of the canaries under the guesser's own models, shape ``(models, m)``.
         is_in: Whether each model learned each canary, shape ``(models, m)``; both values must occur for every canary.
     """
     inside, outside = (np.ma.masked_array(scores, mask) for mask in (~is_in, is_in))
@@ -207,8 +208,9 @@ def scores_of(model: Any, known: Known) -> Array:
         signed: Array = np.asarray(model.predict(known.rows), dtype=np.float64) * np.sign(known.labels - middle)
         return signed
     raise ParameterError(
-        f"{type(model).__name__} has no method for predictions that a guesser can use: give publish, which returns the "
-        "published part of a model as a dict of arrays, and guess, which returns a score for each canary"
+        f"{type(model).__name__} has no method for predictions that a guesser can use: give the functions `publish`, "
+        "which returns the published part of a model as a dict of arrays, and `guess`, which returns a score for each "
+        "canary"
     )
 
 
@@ -241,7 +243,7 @@ def objective_of(model: Any) -> PublicObjective | None:
 
 
 def path_of(model: Any, known: Known) -> list[Array]:
-    """Return the weights of a scikit-learn model after some iterations of its solver, before and after its usual end.
+    """Return the weights of a scikit-learn model after different numbers of iterations, around the solver's usual end.
 
     A solver stops before it reaches the minimum. The remaining distance is larger than the distance by which a canary
     moves the weights. The stopped weights are nearest to the weights that the same solver reaches without canaries

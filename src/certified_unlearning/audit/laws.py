@@ -89,13 +89,13 @@ class TwoLawResult:
     def control(self, alpha: float | None = None) -> LowerBound:
         """Return the lower bound from the models before the removal.
 
-        `bound` explains the argument.
+        See `bound` for the argument ``alpha``.
         """
         return self.before.shown(self.claim, self.alpha if alpha is None else alpha)
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: models that forgot nothing pass, too."""
+        """``violated`` if the bound exceeds the claim; ``no power`` if models that forgot nothing pass, too."""
         if self.claim.is_below(self.bound()):
             return "violated"
         return "nothing found" if self.claim.is_below(self.control()) else "no power"
@@ -113,12 +113,12 @@ class TwoLawResult:
         lines = [
             headline,
             explained(self.verdict, self.alpha),
-            f"{self.method}: an event chosen by other models happened for {self.after.likely} of "
-            f"{self.after.likely_of} models of one law and for {self.after.rare} of {self.after.rare_of} models of "
+            f"{self.method}: an event was chosen on separate models; it happened for {self.after.likely} of "
+            f"{self.after.likely_of} models of one law, and for {self.after.rare} of {self.after.rare_of} models of "
             "the other law",
             "Taken as given:",
             "- models are independent of each other, and the comparator is the one that the claim names",
-            "- no other audit, event or level was tried before this one and left out",
+            "- no other audit, event or level was tried before this one without being reported",
         ]
         return "\n".join(lines)
 
@@ -159,7 +159,7 @@ def two_laws(
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(
             f"two_laws takes an estimator of certified_unlearning, got {type(estimator).__name__}; for other methods, "
-            "give the weights of many models to compare_laws"
+            "pass the weights of many models to compare_laws"
         )
     method = OwnEstimator(estimator)
     X, y = check_X_y(X, y, dtype=np.float64)
@@ -210,7 +210,8 @@ def compare_laws(
     for each in (found, control):
         if each.shape[1] != retrained.shape[1]:
             raise DataError(
-                f"models publish {each.shape[1]} numbers each, but the comparator's publish {retrained.shape[1]}"
+                f"each model publishes {each.shape[1]} numbers, but each model of the comparator publishes "
+                f"{retrained.shape[1]}"
             )
     return TwoLawResult(
         method=method,
@@ -228,8 +229,8 @@ def _models(given: ArrayLike, name: str) -> Array:
         models = models[:, None]
     if models.ndim != 2 or len(models) < LEAST_TRIALS or not np.isfinite(models).all():
         raise DataError(
-            f"{name} must hold finite numbers of at least {LEAST_TRIALS} models, shape (trials, numbers), got shape "
-            f"{models.shape}"
+            f"`{name}` must hold the finite numbers of at least {LEAST_TRIALS} models, in an array of shape (trials, "
+            f"numbers); got shape {models.shape}"
         )
     return models
 
@@ -259,7 +260,7 @@ def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing:
 
 
 def _direction(models: Array, others: Array) -> Array:
-    """Return the means' difference in the metric of the pooled covariance: the best direction for two Gaussians."""
+    """Return the best direction for two Gaussians: the inverse of the pooled covariance times the means' difference."""
     pooled = (np.cov(models.T) + np.cov(others.T)).reshape(models.shape[1], -1) / 2
     difference = models.mean(axis=0) - others.mean(axis=0)
     # The covariance has no inverse if numbers do not vary or depend linearly on each other.

@@ -113,8 +113,8 @@ class OwnEstimator:
     def assumed(self) -> tuple[str, ...]:
         """The assumptions of the audit, in sentences without full stops."""
         return (
-            "the comparator's law does not depend on which canaries were drawn: noise, steps and places follow from "
-            "counts and parameters, as the source says",
+            "the comparator's law does not depend on which canaries were drawn: according to the source code, noise, "
+            "steps and places follow from counts and parameters",
         )
 
     def long_rows(self, directions: Array) -> Array:
@@ -201,7 +201,7 @@ class GivenMethod:
         """Return the model without the records at the positions ``gone``."""
         unlearned = self.unlearns(model, X, y, gone)
         if unlearned is None:
-            raise ParameterError("unlearn must return the model without the records, got None")
+            raise ParameterError("the function `unlearn` must return the model without the records, got None")
         return unlearned
 
     def published(self, model: Any, known: Known) -> Published:
@@ -223,7 +223,9 @@ class GivenMethod:
             ParameterError: ``publish`` was given, so this guess does not know the meaning of the published numbers.
         """
         if self.publishes is not None:
-            raise ParameterError("publish was given without guess: give a guess that reads the numbers from publish")
+            raise ParameterError(
+                "`publish` was given without `guess`: also give a function `guess`, which reads what `publish` returns"
+            )
         without = self.learn(known.X, known.y)
         objective = objective_of(without)
         if objective is not None:
@@ -250,30 +252,32 @@ def method_of(
     """
     if estimator is None:
         if learn is None or unlearn is None:
-            raise ParameterError("give an estimator, or both learn and unlearn")
+            raise ParameterError("give an estimator, or both functions `learn` and `unlearn`")
         return GivenMethod(learn, unlearn, publish, claim or Claim())
     if hasattr(estimator, "published"):
         method: AuditedMethod = estimator
         return method
     if isinstance(estimator, Pipeline):
         raise AssumptionError(
-            "a pipeline's earlier steps may learn from the canaries and are not unlearned, and then the comparator's "
-            "law depends on which canaries were drawn: fit these steps without canaries and give the last step, with "
-            "X as they transform it; or give learn and unlearn, and the audit covers the whole pipeline"
+            "a pipeline cannot be audited as an estimator, because its earlier steps may learn from the canaries "
+            "without unlearning them, and the comparator's law may then depend on which canaries were drawn: fit the "
+            "earlier steps without canaries and give the last step, with the X that they return; or give the functions "
+            "`learn` and `unlearn`, so that the audit covers the whole pipeline"
         )
     if learn is not None:
-        raise ParameterError("give an estimator or learn, not both")
+        raise ParameterError("give either an estimator or the function `learn`, not both")
     if hasattr(estimator, "_require_law"):
         if any(each is not None for each in (unlearn, publish, claim)):
             raise ParameterError(
-                f"{type(estimator).__name__} has its own unlearn, certificate and published weights: give no unlearn, "
-                "publish or claim with it"
+                f"{type(estimator).__name__} has its own unlearn, certificate and published weights: leave out the "
+                "arguments `unlearn`, `publish` and `claim`"
             )
         return OwnEstimator(estimator, request_size)
     if unlearn is None:
         raise ParameterError(
-            f"{type(estimator).__name__} cannot unlearn: give unlearn, which takes the model, all X and y that it "
-            "learned from and the positions of the records to remove, and returns the model without these records"
+            f"{type(estimator).__name__} cannot unlearn: give a function `unlearn(model, X, y, gone)`, where X and y "
+            "are all records that the model learned from, and gone has the positions of the records to remove; the "
+            "function returns the model without these records"
         )
     return GivenMethod(
         lambda X, y: clone(estimator).fit(X, y), unlearn, publish, claim or Claim(), type(estimator).__name__

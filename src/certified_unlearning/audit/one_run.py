@@ -108,7 +108,7 @@ def audit(
     if request_size is not None:
         require_count(least=1, request_size=request_size)
     if X is None or y is None:
-        raise ParameterError("give X and y, the records that stay")
+        raise ParameterError("give X and y: an audit needs records that stay, and their labels")
     method = method_of(estimator, learn=learn, unlearn=unlearn, publish=publish, claim=claim, request_size=request_size)
     rng = np.random.default_rng(random_state)
     known = _known(method, X, y, canaries, removed, copies, rng)
@@ -137,8 +137,8 @@ def audit(
 
 
 _ASSUMED = (
-    "the guesser got what is published and the records that stay, and nothing that tells which canaries were drawn",
-    "no other audit, guesser or level was tried before this one and left out",
+    "the guesser knew what is published and the records that stay, but nothing that tells which canaries were drawn",
+    "no other audit, guesser or level was tried before this one without being reported",
 )
 
 
@@ -193,8 +193,8 @@ class _Audit:
         scores = np.asarray(self.guess(self.method.published(model, self.known), self.known), dtype=np.float64)
         if scores.shape != is_member.shape or np.isnan(scores).any():
             raise ParameterError(
-                f"guess must return a number for each of the {len(is_member)} canaries, got shape {scores.shape}"
-                + (" with some that are not a number" if np.isnan(scores).any() else "")
+                f"`guess` must return a number for each of the {len(is_member)} canaries, got shape {scores.shape}"
+                + (", and some of the values are not a number" if np.isnan(scores).any() else "")
             )
         return self._right(scores, is_member, ties)
 
@@ -237,9 +237,12 @@ def _guessing(strata: NDArray[np.int64], members: int, named: int | tuple[int, i
     shares[: members - shares.sum()] += 1  # The remainder is smaller than the number of strata.
     of_members, of_others = (members, 0) if named is None else (named, 0) if isinstance(named, int) else named
     if of_members < 1 or of_others < 0 or of_members + of_others > len(strata):
-        raise ParameterError(f"named must be from 1 to {len(strata)} canaries, got {named!r}")
+        raise ParameterError(f"a guess must name from 1 to {len(strata)} canaries, got named={named!r}")
     if of_others and len(sizes) > 1:
-        raise ParameterError("name non-members, or draw members by class, not both")
+        raise ParameterError(
+            "a guess cannot name non-members if members are drawn by class: give a single number as `named`, or set "
+            "by_class=False"
+        )
     return Guessing(tuple(sizes.tolist()), tuple(shares.tolist()), of_members, of_others)
 
 
@@ -251,7 +254,9 @@ def _least_right(guessing: Guessing, runs: int, alpha: float, least_right: int |
     """
     if runs == 1:
         if least_right is not None:
-            raise ParameterError("least_right is for several runs: the bound of one run uses all its right guesses")
+            raise ParameterError(
+                "least_right needs several runs: the bound from a single run uses all right guesses of that run"
+            )
         return None
     if least_right is not None:
         require_count(least=1, least_right=least_right)

@@ -78,7 +78,7 @@ class AuditResult:
     def control(self, alpha: float | None = None) -> LowerBound:
         """Return the lower bound that the same attack finds for the model before the removal.
 
-        `bound` explains the argument.
+        See `bound` for the argument ``alpha``.
         """
         return self._bound([run.right_before for run in self.runs], alpha)
 
@@ -92,7 +92,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict:
-        """``violated``: the bound exceeds the claim. ``no power``: the attack finds nothing even without a removal."""
+        """``violated`` if the bound exceeds the claim; ``no power`` if even the control finds nothing."""
         if self.claim.is_below(self.bound()):
             return "violated"
         if not self.claim.is_below(self.control()):
@@ -153,15 +153,16 @@ class AuditResult:
             f"{self.method}, {counted(len(runs), 'run')}: {sum(self.guessing.members)} of "
             f"{counted(sum(self.guessing.canaries), 'canary')} were learned and removed"
             + (f", each {self.copies} times" if self.copies > 1 else "")
-            + f"; right guesses after: {after}, before: {before}, at most {guesses}",
+            + f"; right guesses after unlearning: {after}; before: {before}; possible: {guesses}",
         ]
         if self.least_right is not None:
             lines.append(
-                f"runs with {self.least_right} right guesses or more were counted; this number was chosen beforehand"
+                f"a run with at least {self.least_right} right guesses counts as a success; this number was chosen "
+                "beforehand"
             )
         if not self.certified and self.claim == Claim():
             lines.append("no epsilon is certified: learning again without the records would have epsilon 0")
-        lines += [f"failed run, guessed as a fixed set: {each}" for each in self.failures]
+        lines += [f"a run failed, so a fixed set of canaries was guessed: {each}" for each in self.failures]
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
@@ -190,7 +191,7 @@ class AuditResult:
                 ax.axvline(each, linestyle=style, color="0.3", linewidth=1, label=None if number else name)
         ax.axhline(self.alpha, linestyle="--", color="0.7", linewidth=1, label=f"level {self.alpha:g}")
         ax.set_xlabel("right guesses")
-        ax.set_ylabel("probability of at least so many")
+        ax.set_ylabel("probability of at least this many right guesses")
         ax.set_title(f"{self.method}: {self.verdict}")
         ax.legend(fontsize="small")
         return ax
@@ -199,7 +200,7 @@ class AuditResult:
 def explained(verdict: Verdict, alpha: float) -> str:
     """Return a verdict with an explanation of what it shows, and of what it does not show."""
     meaning: dict[Verdict, str] = {
-        "violated": "more was found of the removed records than the claim allows",
+        "violated": "the attack found more of the removed records than the claim allows",
         "no power": "the attack would not have noticed a model that forgot nothing, so this audit shows nothing",
         "nothing found": "this attack found nothing, and would have noticed a model that forgot nothing; a better "
         "attack may find more",
@@ -214,7 +215,7 @@ def _finite(value: float | None) -> float | None:
 def new_axes(width: float, height: float) -> Any:
     """Return the axes of a new figure.
 
-    Its width and height are in inches.
+    ``width`` and ``height`` of the figure are in inches.
 
     Raises:
         ParameterError: Matplotlib is not installed.

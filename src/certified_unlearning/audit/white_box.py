@@ -32,8 +32,9 @@ class WhiteBoxResult:
         method: Name of the audited method.
         claim: The claim of the certificate.
         mu: Lower bound on the distance between the model after the removal and the exact refit, in standard deviations
-            of the noise; the solver's own error is subtracted. Infinite if weights were published without noise.
-        mu_at_most: Upper bound on this distance; the solver's error is added.
+            of the noise. The error of the refit's solver is subtracted. Infinite if weights were published without
+            noise.
+        mu_at_most: Upper bound on the same distance; the error of the refit's solver is added.
         mu_before: Lower bound on the distance between the model before the removal and the exact refit, computed like
             ``mu``. It shows how much there was to forget.
     """
@@ -56,8 +57,8 @@ class WhiteBoxResult:
         """Return a report for people, as text."""
         certified = "anything" if self.claim.mu is None else ceiling(self.claim.mu)
         return (
-            f"certified mu at most {certified}; exact for these records {self.mu:.2g} to {self.mu_at_most:.2g}, before "
-            f"unlearning {self.mu_before:.2g}\n"
+            f"certified mu at most {certified}; the exact mu for these records is {self.mu:.2g} to "
+            f"{self.mu_at_most:.2g}; before unlearning, it was at least {self.mu_before:.2g}\n"
             + ("violated: the distributions are farther apart than is certified\n" if self.violated else "")
             + f"{self.method}: exact for these records, not a bound for others"
         )
@@ -85,13 +86,13 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
     X, y = check_X_y(X, y, dtype=np.float64)
     removed = np.atleast_1d(np.asarray(gone))
     if removed.dtype.kind not in "iu" or not len(removed) or removed.min() < 0 or removed.max() >= len(X):
-        raise DataError(f"gone must hold positions from 0 to {len(X) - 1} in X, got {removed.tolist()[:3]}")
+        raise DataError(f"`gone` must hold positions from 0 to {len(X) - 1} in X, got {removed.tolist()[:3]}")
     model = clone(estimator).fit(X, y)
     objective = model._public_objective()
     if objective is None:
         raise AssumptionError(
-            f"{type(estimator).__name__} has more than two classes here, for which white_box cannot compute the exact "
-            "refit: give two classes"
+            f"y has more than two classes, for which white_box cannot compute the exact refit of "
+            f"{type(estimator).__name__}: give two classes"
         )
     refit, error = refitted(objective, np.delete(X, removed, axis=0), np.delete(y, removed))
     error /= objective.noise

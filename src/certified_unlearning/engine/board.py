@@ -29,7 +29,8 @@ if sys.platform == "linux":
 SHARE = 4
 """A board uses at most the machine's memory divided by this number. All of it is reserved when the board is created."""
 LINE = 64
-"""Number of bytes that processors exchange at once. No two processes' counters share a block of this size."""
+"""Number of bytes that processors exchange at once. Counters of different processes are in different blocks of this
+size."""
 LOOKING = 5e-3
 """Seconds of polling after which a process begins to sleep between polls."""
 SLEEP = 1e-4
@@ -45,7 +46,7 @@ class Board:
     processes have signalled this, the other side can be written again.
 
     Args:
-        descriptor: Descriptor of a file in memory; this process has opened the file only once.
+        descriptor: Descriptor of a file in memory. This process must not open the file a second time.
         size: Number of bytes of one process's place.
         rank: Number of this process.
         ranks: Number of processes.
@@ -122,8 +123,8 @@ def board(
         size: Number of bytes of one process's place; rounded up to a multiple of `LINE`.
         rank: Number of this process.
         ranks: Number of processes.
-        of_first: Function that returns the first process's argument to all processes.
-        all_can: Function that returns to all processes whether all their arguments are True.
+        of_first: Function that returns to every process what the first process passed.
+        all_can: Function that tells every process whether all processes passed True.
 
     Returns:
         The memory. All processes get None if they do not share one machine, if this module does not work on that
@@ -174,7 +175,7 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return the path by which other processes of this machine find an open file, and its identity, or None."""
+    """Return the path at which other processes of this machine find an open file, and its identity; None if unknown."""
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()

@@ -29,7 +29,7 @@ class Checkpoint:
         self._last_save = time.monotonic()
 
     def is_due(self) -> bool:
-        """Return whether the last save was long enough ago."""
+        """Return whether the last save was long enough ago that it is time for another."""
         return time.monotonic() - self._last_save >= self._every_seconds
 
     def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:

@@ -39,8 +39,8 @@ WORTH_A_THREAD = 250_000
 def threads_for(numbers: int) -> Iterator[None]:
     """Use a single thread while steps process few numbers.
 
-    For such steps, waiting for a second thread takes longer than the work itself: on shared cores, up to 45 times as
-    long as the work.
+    For such steps, waiting for a second thread takes longer than the work itself. On shared cores, it took up to 45
+    times as long.
     """
     if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
         yield

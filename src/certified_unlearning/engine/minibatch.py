@@ -23,7 +23,7 @@ NUMBERS_AT_ONCE = 1 << 17
 
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
-    """Return the record at each place.
+    """Return an order of records: the number of the record at each place.
 
     The order is a permutation of ``0 .. n - 1`` that depends only on ``key``.
     """
@@ -31,7 +31,7 @@ def dealt_order(n: int, key: int) -> NDArray[np.int64]:
 
 
 def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the place of each record in an order, i.e. the inverse permutation."""
+    """Return the inverse permutation of an order: the place of each record."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     return places
@@ -41,8 +41,7 @@ class CyclicObjective:
     """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
 
     A row of zeros has a constant loss, and does not count as a record. The last batch may be shorter than the others.
-    It is treated as if it were filled with rows of zeros: as for every batch, the sum of its losses is divided by
-    ``b``.
+    It is treated as if rows of zeros filled it up: the sum of its losses is divided by ``b``, too.
 
     Attributes:
         n: Number of rows.
@@ -108,7 +107,7 @@ class CyclicObjective:
         if not self._replaceable:
             if count:
                 raise ParameterError(
-                    f"no record can be replaced, because the objective has no replacements, got count {count}"
+                    f"count must be 0, because the objective was created without replacements, got {count}"
                 )
             return
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])

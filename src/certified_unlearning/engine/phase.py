@@ -18,8 +18,8 @@ class DescentPhase:
         keys: Address of this phase's noise for each trial.
         publication_sigma: Standard deviation of the Gaussian noise added to what each trial publishes; empty for none.
         publication_keys: Addresses of the publication noise, needed if there is any. There is one address for each
-            publication, and every trial has the same number of publications. To get several independent publications of
-            a deterministic trial, it is enough to run the trial once.
+            publication, and every trial has the same number of publications. So one run of a deterministic trial can
+            give several independent publications.
         feeds_back: Whether the next phase starts from the published weights; otherwise, it starts from the weights
             without publication noise.
         measure_at: Steps after which trials are measured, in addition to the end of the phase.

@@ -72,7 +72,7 @@ def tell_launcher(error: Exception) -> bool:
 
 
 def _sentence(failures: Mapping[int, Any], processes: int) -> str:
-    """Return the reason for the end of the run: the first process that was killed, or else the error of a process."""
+    """Return why the run ended: which process was killed first, or, if none was killed, the error of a process."""
     for rank, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"

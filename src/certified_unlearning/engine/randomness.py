@@ -1,8 +1,9 @@
 """Random numbers by address: a trial's draws depend only on its address and the step.
 
 An address names the seed, data set, mechanism, sweep point, trial and phase. A trial's noise is generated in blocks of
-`BLOCK_STEPS` steps, and each block has its own counter-based generator. So, on a given device, neither the batch that a
-trial is in nor the point of resumption changes a single bit. The numbers of CPU and CUDA generators differ.
+`BLOCK_STEPS` steps, and each block has its own counter-based generator. So, on a given device, no bit of a trial's
+noise depends on the other trials of its batch, or on where a run was resumed. The numbers of CPU and CUDA generators
+differ.
 
 On a CPU, the bits come from AES-128 in counter mode, and the key is the address. So the rest of the noise cannot be
 predicted from a part of it. This is also the fastest generator available, because processors have instructions for AES.
@@ -28,9 +29,9 @@ NUMBERS_AT_ONCE = 1 << 17
 the values.
 """
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
-"""Limits, one pair for each type, between which a random whole number gives a radius with enough precision. Near 0,
-where radii are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are too
-coarse. In both cases, the radius is drawn with 1024 more bits.
+"""Limits for random whole numbers, one pair for each type. Between them, a number gives a radius with enough precision.
+Near 0, where radii are large, whole numbers are too coarse. Near the largest number, where radii are small, floats are
+too coarse. In both cases, the radius is drawn with 1024 more bits.
 
 `accounting.core.rounding.resolution` depends on these numbers.
 """
@@ -100,7 +101,7 @@ def cipher_bits(key: int, blocks: range, count: int) -> NDArray[np.int64]:
 
 
 Places: TypeAlias = Sequence[tuple[int, int]]
-"""The key of each trial, with the number of a block in its stream."""
+"""A key for each trial, and the number of a block in the stream of this key."""
 
 
 def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
@@ -128,7 +129,7 @@ def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
 
 
 def _radius(bits: Tensor, places: Places) -> Tensor:
-    """Return ``sqrt(-2 log U)`` for every integer, whose absolute value determines the uniform number ``U``."""
+    """Return ``sqrt(-2 log U)`` for every integer; the integer's absolute value determines the uniform number ``U``."""
     largest = -torch.iinfo(bits.dtype).min
     dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
     size = bits.to(dtype).abs_()

@@ -8,8 +8,8 @@ exchanged through shared memory (`board`) instead of messages. Every process com
 includes noise: noise has addresses (`randomness`), so all processes draw the same numbers. Together with the sums of
 gradients, the processes exchange checksums of their weights' bits; if a single weight differs, the checksums differ.
 
-There are no more successive additions than `accounting.core.rounding` assumes: those of the rows of a block, the parts
-of products, a constant part, and the levels of the tree.
+The number of successive additions is at most the number that `accounting.core.rounding` assumes. These are the
+additions of a block's rows, of the parts of products, of a constant part, and in the levels of the tree.
 """
 
 import json
@@ -126,7 +126,7 @@ class RowShards:
         return _joined((0, blocks), known, scratch)
 
     def of_first(self, content: bytes | None) -> bytes | None:
-        """Return the first process's argument to all processes."""
+        """Return to every process what the first process passed."""
         if self.ranks == 1:
             return content
         length = torch.tensor([-1 if content is None else len(content)])
@@ -140,7 +140,7 @@ class RowShards:
         return bytes(sent.numpy())
 
     def all_can(self, one: bool) -> bool:
-        """Return whether every process's argument is True."""
+        """Return whether all processes passed True."""
         can = torch.tensor([int(one)])
         with _companions(self):
             distributed.all_reduce(can, distributed.ReduceOp.MIN)
@@ -159,7 +159,7 @@ class _Shared:
         self._tried = 0
 
     def with_room(self, size: int, shards: RowShards) -> Board | None:
-        """Return a board with ``size`` bytes for every process, or None if there cannot be one.
+        """Return a board with ``size`` bytes for every process; None if no such board can be made.
 
         Each size is tried only once.
         """

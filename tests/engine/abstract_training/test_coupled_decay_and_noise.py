@@ -130,7 +130,7 @@ def test_coupled_decay_trains_as_pytorchs_sgd() -> None:
     [
         ({"momentum": 0.0}, "needs both momentum and weight_decay"),
         ({"weight_decay": 0.0}, "needs both momentum and weight_decay"),
-        ({"nesterov": True}, "without Nesterov momentum, got decay 0.0 and nesterov True"),
+        ({"nesterov": True}, "without Nesterov momentum, got decay=0.0 and nesterov=True"),
         ({"decay": 0.1}, "constant step sizes"),
     ],
 )
@@ -185,7 +185,7 @@ def test_noise_that_does_not_fit_is_refused() -> None:
     start, batches = small_problem()
     noise = drawn(4, 0.1)
     for wrong, error, said in (
-        (noise[:2], ParameterError, "noise must hold one entry for each update, got 2"),
+        (noise[:2], ParameterError, "`noise` must have one entry for each update, got only 2"),
         ([tuple(each.expand(2, *each.shape[1:]) for each in noise[0])] * 4, ParameterError, "same for all runs"),
         ([tuple(each * torch.nan for each in noise[0])] * 4, DataError, "the noise of update 0 is not finite"),
     ):

@@ -194,13 +194,13 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ParameterError, match="k must be 0"):
         train(LINE, DESCENT, ORIGIN, [THREE], k=[1], poisoning=Poisoning(1, 0.1))
     for wrong in ({"to": 0}, {"shift": 0.1}):
-        with pytest.raises(ParameterError, match="relabelled must be at least 1"):
+        with pytest.raises(ParameterError, match="`relabelled` must be at least 1"):
             Poisoning(1, 0.1, **wrong)
     for descent, poisoning, said in (
-        (Descent(loss="squared"), Poisoning(relabelled=1), "limit them by a shift above 0"),
-        (Descent(loss="squared"), Poisoning(relabelled=1, shift=0.1, to=1), "give no class"),
-        (DESCENT, Poisoning(relabelled=1, shift=0.1), "shift must be 0 with the loss binary-cross-entropy"),
-        (DESCENT, Poisoning(relabelled=1, to=2), "to must be one of 2 classes, counted from 0, got 2"),
+        (Descent(loss="squared"), Poisoning(relabelled=1), "`shift` must be above 0"),
+        (Descent(loss="squared"), Poisoning(relabelled=1, shift=0.1, to=1), "which names a class, must not be given"),
+        (DESCENT, Poisoning(relabelled=1, shift=0.1), "`shift` must be 0 for the loss binary-cross-entropy"),
+        (DESCENT, Poisoning(relabelled=1, to=2), "`to` must be the number of a class, from 0 to 1, got 2"),
     ):
         with pytest.raises(ParameterError, match=said):
             train(LINE, descent, ORIGIN, [THREE], k=[0], poisoning=poisoning)

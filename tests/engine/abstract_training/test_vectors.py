@@ -337,7 +337,7 @@ def test_decay_inside_the_velocity_leaves_the_box_of_ends(decay, updates, nester
 
 
 def test_decay_inside_the_velocity_is_refused() -> None:
-    with pytest.raises(ParameterError, match="has no box"):
+    with pytest.raises(ParameterError, match="has no sound box"):
         Descent(loss="squared", momentum=0.9, weight_decay=0.1, couples_decay=True)
     with pytest.raises(ParameterError, match=r"step_size x weight_decay must be at most 1"):
         Descent(step_size=2.0, weight_decay=0.6)
@@ -399,10 +399,10 @@ def test_logits_that_may_overflow_are_an_error_although_their_derivatives_are_bo
             {"divisor": 0, "neighbourhood": Neighbourhood(normaliser="fixed")},
             "divisor must be a whole number, at least 1",
         ),
-        ({"divisor": 3}, "divisor must be given"),
-        ({"everyone": THREE}, "everyone must be given"),
-        ({"batches": [Batch(THREE.rows, THREE.labels[:2])]}, "as many labels"),
-        ({"batches": [Batch(THREE.rows, THREE.labels, torch.ones(2).bool())]}, "public must have"),
+        ({"divisor": 3}, "`divisor` must be given"),
+        ({"everyone": THREE}, "`everyone` must be given"),
+        ({"batches": [Batch(THREE.rows, THREE.labels[:2])]}, "one label for each record"),
+        ({"batches": [Batch(THREE.rows, THREE.labels, torch.ones(2).bool())]}, "`public` must have"),
         ({"descent": Descent(loss="cross-entropy")}, "at least 2 logits"),
     ],
 )

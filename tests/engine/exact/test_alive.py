@@ -33,9 +33,9 @@ def test_any_stream_of_edits_leaves_what_a_set_would_hold() -> None:
 @pytest.mark.parametrize(
     ("removed", "inserted", "message"),
     [
-        ([4], [], "record 4 cannot be deleted: it is not there"),
-        ([9], [], "record 9 cannot be deleted: it is not there"),
-        ([-1], [], "record -1 cannot be deleted: it is not there"),
+        ([4], [], "record 4 cannot be deleted: there is no such record"),
+        ([9], [], "record 9 cannot be deleted: there is no such record"),
+        ([-1], [], "record -1 cannot be deleted: there is no such record"),
         ([1, 1], [], r"must be different, got \[1, 1\]"),
         ([1], [4], r"ascend and be at least 6, because smaller ids are never used again.*got \[4\]"),
         ([1], [7, 7], r"got \[7, 7\]"),

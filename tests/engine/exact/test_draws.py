@@ -35,7 +35,7 @@ def test_a_subset_may_be_everything_or_nothing() -> None:
     members = torch.arange(5)
     assert torch.equal(Draws(1).subsets(members, 5, 2).sort().values, members.expand(2, 5))
     assert Draws(1).subsets(members, 0, 2).shape == (2, 0)
-    with pytest.raises(ParameterError, match="0 to 5 of them, got 6"):
+    with pytest.raises(ParameterError, match="from 0 to 5, got 6"):
         Draws(1).subsets(members, 6, 2)
 
 

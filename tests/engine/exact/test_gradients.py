@@ -84,7 +84,7 @@ def test_labels_that_do_not_fit_the_loss_are_refused() -> None:
     rows = torch.zeros(2, 1)
     with pytest.raises(ParameterError, match="-1 or \\+1"):
         LinearRecords(rows, torch.tensor([0, 1]), loss="hinge")
-    with pytest.raises(ParameterError, match="0 to classes - 1 = 2"):
+    with pytest.raises(ParameterError, match=r"from 0 to 2 \(classes - 1\)"):
         LinearRecords(rows, torch.tensor([0, 3]), loss="softmax", classes=3)
     with pytest.raises(ParameterError, match="must have shape"):
         LinearRecords(rows, torch.tensor([1]), loss="hinge")

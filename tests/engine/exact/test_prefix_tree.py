@@ -195,7 +195,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(ParameterError, match="noise for 1 heights suffices for 1 to 1 records, got 2"):
         small.insert(1, torch.tensor([1]), Given())
     stored = tree.tensors()
-    with pytest.raises(ParameterError, match="must have the tensors noisy, too"):
+    with pytest.raises(ParameterError, match="the stored tree lacks these tensors: noisy"):
         PrefixTree.from_tensors(TRACE, {name: stored[name] for name in stored if name != "noisy"})
     with pytest.raises(ParameterError, match=r"models must have shape \(1, 7, 1\)"):
         PrefixTree.from_tensors(TRACE, stored | {"models": stored["models"][:, 1:]})

@@ -177,5 +177,5 @@ def test_what_is_no_interval_is_an_error() -> None:
 
 
 def test_a_type_that_is_too_coarse_is_refused() -> None:
-    with pytest.raises(ParameterError, match="float16 is too coarse for sums of 10000 terms"):
+    with pytest.raises(ParameterError, match="float16 is not precise enough for sums of 10000 terms"):
         OUTWARD.error_of_sums(10_000, torch.float16)

@@ -239,7 +239,7 @@ def test_the_pipeline_and_audits_say_that_they_take_no_text(spoken: Original, tm
     declared = tickets(spoken.data, split=Split(test=0.2))
     with pytest.raises(ParameterError, match=r"tables\.mine\.text must be left out: the pipeline"):
         prepare_table("mine", declared, 0, tmp_path)
-    with pytest.raises(AssumptionError, match="learned from text, and only models of columns of numbers can be audit"):
+    with pytest.raises(AssumptionError, match="learned from text, and models that learned from text cannot be audit"):
         audit_directory(spoken.path)
 
 

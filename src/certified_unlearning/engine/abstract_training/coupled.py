@@ -1,12 +1,13 @@
-"""Boxes for momentum with weight decay inside the velocity, as in PyTorch's SGD, if such boxes are sound.
+"""Boxes for momentum with weight decay inside the velocity, as in PyTorch's SGD.
 
 Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. If the direction ``d`` of one update
 increases by 1, the parameters change by ``-alpha (r^n - s^n) / (r - s)`` after ``n`` more updates. Here, ``r`` and
 ``s`` are the roots of ``z^2 - (1 + mu - alpha lambda) z + mu = 0``. If ``alpha lambda <= (1 - sqrt(mu))^2``, both roots
-are real and positive, so all these changes have the same sign. Otherwise, the changes oscillate. If the parameters
-themselves change, all later parameters also change with one sign. So the smallest directions lead to the largest
-parameters, and training with the extreme directions gives the ends of the box. The velocity at an end of the box does
-not bound other velocities, because it depends on the parameters at that end.
+are real and positive, so all these changes have the same sign; otherwise, the changes oscillate, and such boxes would
+not be sound. Under this condition, a change of the parameters themselves also changes all later parameters with one
+sign. So the smallest directions lead to the largest parameters, and training with the extreme directions gives the ends
+of the box. The velocity at an end of the box does not bound other velocities, because it depends on the parameters at
+that end.
 
 This analysis is our own; the paper has neither momentum nor weight decay.
 """
@@ -27,8 +28,8 @@ class Velocities(NamedTuple):
     """Velocities of one parameter, and a bound on them.
 
     Attributes:
-        of_upper: Velocity that belongs to the upper end of the box.
-        of_lower: Velocity that belongs to the lower end.
+        of_upper: Velocity of the training whose parameters are the upper end of the box.
+        of_lower: Velocity of the training whose parameters are the lower end.
         largest: Upper bound of the absolute value of any neighbour's velocity, and of the two velocities above.
     """
 

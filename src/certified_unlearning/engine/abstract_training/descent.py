@@ -37,8 +37,9 @@ class Descent:
         loss: Loss of a record.
         step_size: ``alpha``; the step size of update ``n``, counted from 0, is ``alpha / (1 + decay n)``.
         decay: ``eta``, the decay of the step size.
-        clipping: Clipping of each record's gradient: ``none``, ``clamp`` for each entry, or ``l2`` for the norm of all
-            entries together. With ``l2``, a record whose inputs are too large contributes 0 (`clipping.norm_factor`).
+        clipping: Clipping of each record's gradient. ``clamp`` clips each entry, ``l2`` clips the norm of all entries
+            together, and ``none`` clips nothing. With ``l2``, a record whose inputs are too large contributes 0
+            (`clipping.norm_factor`).
         bound: ``gamma``, the largest absolute value of an entry, or the largest norm; None without clipping.
         weight_decay: ``lambda``, the weight decay. By default, weight decay is decoupled: every update multiplies the
             parameters by ``1 - alpha_n lambda``. With ``couples_decay``, it is part of the velocity.
@@ -87,11 +88,13 @@ class Descent:
     def _require_one_sign(self) -> None:
         """Raise `ParameterError` unless, with coupled decay, a direction moves all later parameters with one sign."""
         if not self.momentum or not self.weight_decay:
-            raise ParameterError("couples_decay needs both momentum and weight_decay; otherwise, it changes nothing")
+            raise ParameterError(
+                "couples_decay needs both momentum and weight_decay above 0; if one of them is 0, it changes nothing"
+            )
         if self.nesterov or self.decay:
             raise ParameterError(
-                "weight decay inside the velocity has a box only for constant step sizes (decay 0) and without "
-                f"Nesterov momentum, got decay {self.decay!r} and nesterov {self.nesterov!r}"
+                "couples_decay has sound boxes only for constant step sizes (decay=0) and without Nesterov momentum, "
+                f"got decay={self.decay!r} and nesterov={self.nesterov!r}"
             )
         # Fractions avoid rounding: 1 + mu - alpha lambda >= 2 sqrt(mu) is tested after squaring both sides.
         alpha, mu, decay = (Fraction(each) for each in (self.step_size, self.momentum, self.weight_decay))
@@ -99,9 +102,9 @@ class Descent:
         if half < 0 or half**2 < 4 * mu:
             most = (1 - math.sqrt(self.momentum)) ** 2
             raise ParameterError(
-                f"weight decay inside the velocity has no box unless step_size x weight_decay is at most (1 - "
-                f"sqrt(momentum))^2 = {most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: otherwise, one "
-                "gradient would both increase and decrease later parameters; use decoupled weight decay"
+                f"couples_decay has no sound box unless step_size x weight_decay is at most (1 - sqrt(momentum))^2 = "
+                f"{most:.6g}, got {self.step_size!r} x {self.weight_decay!r}: above this limit, a gradient can "
+                "increase some later parameters and decrease others; use couples_decay=False"
             )
 
     def rate(self, update: int) -> float:

@@ -30,7 +30,8 @@ class Sums(NamedTuple):
     Attributes:
         total: Sums of the lower and of the upper bounds, each of shape ``(runs, *parameter)``. If rounding is outward,
             float32 bounds are summed in float64.
-        size: Upper bound of the sum of absolute gradients, except for its own rounding; shape ``(runs, *parameter)``.
+        size: Upper bound of the sum of absolute gradients, shape ``(runs, *parameter)``. Rounding in the bound itself
+            is not included.
         smallest: Smallest upper bounds, ascending along the second axis; shape ``(runs, most, *parameter)``.
         largest: Largest lower bounds, descending along the second axis; shape ``(runs, most, *parameter)``.
     """

@@ -6,9 +6,8 @@ difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. Th
 entries are clamped. For either label, the gradient increases with ``D``. So, for all ``D`` in the box before the
 update, the gradient lies between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights
 ``v`` and the units. It lies between products of ``v`` and fixed numbers (`engine.intervals.last_update.supporting`). So
-the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up the
-distances of the records' gradients from their lines. It does not add up the records' effects at the worst points of the
-box.
+the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up how far the
+records' gradients are from their lines. It does not add up the largest effect that each record has in the box.
 
 The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
 (`direction_bounds`). This is correct if the largest direction of any neighbour needs the same numbers of removals and
@@ -33,7 +32,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, forward,
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL
 
 NUMBERS_KEPT = 1 << 23
-"""Largest total number of slopes over all budgets; storing more would need too much memory."""
+"""Largest total number of slopes, added up over all budgets. More slopes would need too much memory."""
 
 
 def last_update(
@@ -142,7 +141,7 @@ def _has_lines(
 
 
 def _terms(records: int, width: int) -> int:
-    """Return the largest numbers of successive roundings in sums over records, in sums of slopes, and in the update."""
+    """Return the largest number of successive roundings in a sum over records, a sum of slopes, or the update."""
     return 2 * records + width + 64
 
 
@@ -163,7 +162,7 @@ def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Inter
 
 
 class _Side:
-    """Lines above the gradients of a batch's records, or above the negated gradients, summed over the records."""
+    """Sum of lines: each line is above the gradient of a record of a batch, or above the negated gradient."""
 
     def __init__(self, runs: int, width: int, like: Tensor) -> None:
         self.slopes = like.new_zeros(runs, width, width)

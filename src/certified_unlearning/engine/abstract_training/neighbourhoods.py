@@ -5,9 +5,10 @@ removed record leaves its place empty, and no other record moves to that place. 
 A direction is the mean over the present records, or their sum divided by a fixed number.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1.
-The algorithm covers two kinds of neighbours, for means over the present records: by removals, and by both additions and
-removals. (The paper's proof uses a fixed divisor, for which the paper's formulas are unsound.) The bounds for all other
-kinds of neighbours are our own. Each bound is the largest value that any neighbour attains.
+The algorithm covers means over the present records, and two kinds of neighbours: those that differ by removals, and
+those that differ by both additions and removals. (The paper's proof uses a fixed divisor, for which the paper's
+formulas are unsound.) The bounds for all other kinds of neighbours are our own. Each bound is the largest value that
+any neighbour attains.
 """
 
 from collections.abc import Sequence
@@ -28,14 +29,14 @@ Normaliser = Literal["present", "fixed"]
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The data sets that count as neighbours, and the divisor of the trainer's sums.
+    """The data sets that count as neighbours, and the number by which training divides sums of gradients.
 
     Attributes:
         changes: Kind of change. ``removals``: at most k records are removed from each batch, for unlearning.
             ``additions and removals``: at most k records are added to each batch, and at most k removed, for privacy.
             ``substitutions``: at most k records of each batch are each replaced by another record. ``additions or
             removals``: at most k records of each batch are added or removed in total.
-        normaliser: Divisor. ``present``: directions are means over the present records; ``fixed``: the divisor is a
+        normaliser: Kind of divisor. ``present``: the number of present records, so directions are means; ``fixed``: a
             fixed number.
         order_free: Whether a batch may contain any of the records, in any order and without repetition. At least
             ``batch - k`` records of a neighbour's batch are then original records, and the number of updates is
@@ -54,7 +55,8 @@ class Neighbourhood:
             self.normaliser != "present" or self.changes not in ("removals", "additions and removals")
         ):
             raise ParameterError(
-                "order_free needs means over the present records, and changes by removals or by additions and removals"
+                "order_free=True needs normaliser='present', and changes='removals' or 'additions and removals', got "
+                f"normaliser={self.normaliser!r} and changes={self.changes!r}"
             )
 
     @property
@@ -76,7 +78,9 @@ class Neighbourhood:
         if k < 0:
             raise ParameterError(f"k must be at least 0, got {k}")
         if self.adds and k and not clips:
-            raise ParameterError(f"{self.changes} need clipping: nothing else bounds the gradient of an unknown record")
+            raise ParameterError(
+                f"{self.changes} need clipping, because nothing else bounds the gradient of an unknown record"
+            )
         if self.changes == "removals" and k >= batch and k and removable == batch:
             raise AssumptionError(
                 f"k = {k} removals would empty a batch of {batch}, and an empty batch has no mean: k must be below the "
@@ -85,7 +89,7 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """Numbers of removals and additions in every run, the divisor, and the runs that allow these numbers."""
+    """Numbers of removals and additions in every run, the divisor, and the runs in which they are possible."""
 
     removed: Tensor
     added: Tensor
@@ -166,7 +170,7 @@ def _is_fixed(neighbourhood: Neighbourhood) -> bool:
 
 
 def _sum_of_first(smallest: Tensor, count: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return, for each run, the sum of its first ``count`` values along the second axis."""
+    """Return the sum of each run's first values along the second axis; ``count`` says how many values for each run."""
     counts = set(count.tolist())
     if len(counts) == 1:
         (only,) = counts

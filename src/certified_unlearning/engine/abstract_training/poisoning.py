@@ -60,8 +60,8 @@ class Poisoning:
             require_count(least=0, to=self.to)
         if not self.relabelled and (self.to is not None or self.shift):
             raise ParameterError(
-                f"relabelled must be at least 1 if to or shift is given, because they limit changes of labels, got "
-                f"{self.relabelled}"
+                f"`relabelled` must be at least 1 if `to` or `shift` is given, because these limit how labels change; "
+                f"got {self.relabelled}"
             )
 
     @property
@@ -158,7 +158,7 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
 
 
 def _size(factors: Factors, count: int, limit: Tensor, rounding: Rounding) -> Tensor:
-    """Return an upper bound, except for its own rounding, of the sum of ``count`` records' absolute gradients."""
+    """Return a bound on the sum of ``count`` records' absolute gradients, without the rounding of the bound itself."""
     outer, inner = in_a_row(factors.derivatives), in_a_row(factors.columns)
     positions = factors.derivatives.lower.shape[2]
     # The Cauchy-Schwarz inequality over all records, or the largest gradient of any record times `count`.

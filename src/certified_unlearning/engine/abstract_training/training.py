@@ -118,14 +118,22 @@ def train(
     bounding.rounding.require_precision(start[0].dtype)
     require_counts("k", k, least=0)
     if start[0].shape[0] not in (1, len(k)):
-        raise ParameterError(f"start must have 1 run, or one run for each of {len(k)} budgets, got {start[0].shape[0]}")
+        raise ParameterError(
+            f"`start` must have one run, or as many runs as there are budgets ({len(k)}); got {start[0].shape[0]}"
+        )
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
-        raise ParameterError(f"divisor must be given if the normaliser is fixed, and only then, got {divisor!r}")
+        raise ParameterError(
+            f"`divisor` must be given if normaliser='fixed', and otherwise must not; got divisor={divisor!r} and "
+            f"normaliser={neighbourhood.normaliser!r}"
+        )
     if (everyone is None) == neighbourhood.order_free:
-        raise ParameterError("everyone must be given if order_free is True, and only then")
+        raise ParameterError(
+            "`everyone` must be given if order_free=True, and otherwise must not; got "
+            f"order_free={neighbourhood.order_free}"
+        )
     if poisoning is not None and (any(k) or divisor is not None or everyone is not None):
         raise ParameterError(
-            "poisoning has its own budgets: k must be 0, and neither divisor nor everyone may be given"
+            "k must be 0 with `poisoning`, which has its own budgets, and `divisor` and `everyone` must not be given"
         )
     if divisor is not None:
         require_count(least=1, divisor=divisor)
@@ -227,10 +235,10 @@ def _noise_of(drawn: Iterator[Parameters], network: Network, update: int) -> Par
     """
     found = next(drawn, None)
     if found is None:
-        raise ParameterError(f"noise must hold one entry for each update, got {update}")
+        raise ParameterError(f"`noise` must have one entry for each update, got only {update}")
     checked = network.checked(found)
     if len(checked[0]) != 1:
-        raise ParameterError(f"noise must be the same for all runs, got separate noise for {len(checked[0])} runs")
+        raise ParameterError(f"`noise` must be the same for all runs, got separate noise for {len(checked[0])} runs")
     if not all(bool(torch.isfinite(each).all()) for each in checked):
         raise DataError(f"the noise of update {update} is not finite")
     return checked
@@ -282,13 +290,14 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
     records = len(batch.rows)
     if not records or batch.labels.shape != (records,):
         raise ParameterError(
-            f"a batch must have at least one record and as many labels, got {records} and {tuple(batch.labels.shape)}"
+            f"a batch must have at least one record, and one label for each record; got inputs of shape "
+            f"{tuple(batch.rows.shape)} and labels of shape {tuple(batch.labels.shape)}"
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
-        raise ParameterError(f"public must have one boolean value for each of the {records} records of a batch")
+        raise ParameterError(f"`public` must have one boolean value for each of the {records} records of a batch")
     # A sum is a quick check: it is finite if all terms are finite and not huge.
     if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
-        raise DataError("a batch holds numbers that are not finite")
+        raise DataError("a batch contains numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())
     for each in k:
         neighbourhood.require(each, batch=records, removable=removable, clips=descent.clipping != "none")
@@ -314,7 +323,7 @@ def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bound
         return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
     shapes = [(runs, *each.shape[1:]) for each in start]
     if [tuple(each.lower.shape) for each in box] != shapes:
-        raise ParameterError(f"box must have shapes {shapes}, got {[tuple(each.lower.shape) for each in box]}")
+        raise ParameterError(f"`box` must have the shapes {shapes}, got {[tuple(each.lower.shape) for each in box]}")
     found = tuple(each.checked("parameters") for each in box)
     _require_inside(Trained(start, found, 0), bounding)
     return found

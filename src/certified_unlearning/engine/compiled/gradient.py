@@ -18,7 +18,8 @@ from certified_unlearning import compiled
 
 SOURCE = Path(__file__).with_name("gradient.cpp")
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries that one call reads, in a few tenths of a second. A signal may have to wait that long."""
+"""Number of entries that one call reads. This takes a few tenths of a second, and a signal may have to wait that
+long."""
 
 
 def takes(rows: NDArray[Any], labels: NDArray[Any], of_labels: type[np.generic] = np.float64) -> bool:

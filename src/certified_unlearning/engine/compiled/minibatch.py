@@ -1,8 +1,9 @@
 """Compiled mini-batch steps for one model of two classes, in float64, with rows in a CPU's memory.
 
 If a step reads only a thousand short rows, most of its time is PyTorch's overhead. The compiled kernel makes many steps
-in one call, and reads wide rows only once per step. Its results differ from PyTorch's in the last bits, by the order of
-sums and by the rounding of logarithm, cosine and sine. The bounds of `accounting.core.rounding` hold for both results.
+in one call, and reads wide rows only once per step. Its results differ from PyTorch's in the last bits, because sums
+have another order, and logarithm, cosine and sine are rounded differently. The bounds of `accounting.core.rounding`
+hold for both results.
 """
 
 import ctypes
@@ -25,9 +26,9 @@ SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
 """Number of entries of a batch above which PyTorch may be faster, if it has more than `FEW_THREADS` threads."""
 NUMBERS_OF_A_CALL = 1 << 27
-"""Number of entries that one call reads, in a few tenths of a second."""
+"""Number of entries that one call reads, which takes a few tenths of a second."""
 FEW_THREADS = 2
-"""With this many threads, PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
+"""Number of threads with which PyTorch took 1.4 to 1.8 times as long as the single-threaded kernel, for any batch."""
 
 
 def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool) -> bool:

@@ -31,7 +31,7 @@ class Alive:
         self._ids = ids.to(torch.int64, copy=True)
         self._count = len(ids)
         if self._count and (int(ids.min()) < 0 or len(torch.unique(ids)) < self._count):
-            raise ParameterError("ids of records must be whole numbers of at least 0, all different")
+            raise ParameterError("ids of records must be different whole numbers, each at least 0")
         self.next_id = max(next_id, int(ids.max()) + 1 if self._count else 0)
         self._positions = torch.full((self.next_id,), _ABSENT, dtype=torch.int64, device=ids.device)
         self._positions[self._ids] = torch.arange(self._count, device=ids.device)
@@ -62,7 +62,9 @@ class Alive:
         """
         holes = self.positions(removed)
         if bool((holes == _ABSENT).any()):
-            raise ParameterError(f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: it is not there")
+            raise ParameterError(
+                f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: there is no such record"
+            )
         if len(torch.unique(removed)) < len(removed):
             raise ParameterError(f"the records of one request must be different, got {removed.tolist()}")
         if bool((inserted.diff(prepend=inserted.new_tensor([self.next_id - 1])) <= 0).any()):
@@ -94,9 +96,9 @@ class Alive:
 
 
 def _at_least(numbers: Tensor, size: int) -> Tensor:
-    """Return the numbers in a tensor of length at least ``size``.
+    """Return ``numbers``, or a longer copy if they have fewer than ``size`` places.
 
-    If there is no room, the length at least doubles, so that copying takes little time per insertion.
+    A copy has at least twice as many places, so that copying takes little time per insertion.
     """
     if size <= len(numbers):
         return numbers

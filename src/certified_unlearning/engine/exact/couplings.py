@@ -60,8 +60,9 @@ class BatchChanges:
         trials: Trials of these batches, shape ``(k,)``.
         steps: Iterations of these batches, counted from 0, shape ``(k,)``.
         members: New members of these batches, ascending, shape ``(k, m)``.
-        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. For a
-            batch with fewer changes, the same unchanged members fill the rest of both `leaving` and `entering`.
+        leaving: Members that leave, shape ``(k, c)``, where ``c`` is the largest number of changes in one batch. If a
+            batch has fewer than ``c`` changes, members that do not change fill the remaining places, and they are the
+            same in `leaving` and `entering`.
         entering: Members that replace the leaving ones, shape ``(k, c)``.
         changed: Number of changes, shape ``(k,)``.
     """
@@ -81,8 +82,8 @@ def edited_batches(batches: Tensor, alive: Alive, removed: Tensor, inserted: Ten
     record is replaced by a uniform record outside the batch. An unpaired inserted record joins a batch with the
     probability that a uniform subset contains it, and replaces a uniform member. For one deletion, this is a uniform
     replacement (Algorithm 10); for one insertion into ``n`` records, the probability is ``m / (n + 1)``. Larger edits
-    follow Algorithm 24 (Claims 5, 6, 9 and 10). In that algorithm, the replaced members must be members of the batch
-    after pairing, and no replacement may already be a member that stays.
+    follow Algorithm 24 (Claims 5, 6, 9 and 10), with two conditions: the replaced members must be members of the batch
+    after pairing, and a replacement must not be a member that stays in the batch.
 
     Args:
         batches: Batches before the edit, shape ``(trials, T, m)``; the members of a batch are all different.
@@ -149,12 +150,12 @@ def _joins(shape: torch.Size, n: int, newcomers: int, draws: Draws) -> Tensor:
 
 
 def join_probability(free: Tensor, n: int) -> Tensor:
-    """Return the probability that a given record of ``n`` fills one of the free places of a batch."""
+    """Return the probability that a given one of ``n`` records gets one of the ``free`` places of a batch."""
     return free / n
 
 
 def _shuffled_slots(batches: Tensor, places: Tensor, draws: Draws) -> Tensor:
-    """Return an order of each batch's slots; its first ``places`` slots are uniform without replacement."""
+    """Return an order of each batch's slots, whose first ``places`` slots are drawn uniformly without replacement."""
     k, m = batches.shape
     slots = torch.arange(m, device=batches.device).repeat(k, 1)
     for number in range(int(places.max()) if k else 0):
@@ -166,7 +167,7 @@ def _shuffled_slots(batches: Tensor, places: Tensor, draws: Draws) -> Tensor:
 
 
 def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
-    """Write the newcomers that join into the first slots."""
+    """Write into the first slots those newcomers that join the batch."""
     order = joins.int().argsort(dim=-1, descending=True, stable=True)[:, : batches.shape[1]]
     joining = joins.gather(1, order)
     first = batches[:, : order.shape[1]]
@@ -176,10 +177,11 @@ def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
 def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) -> None:
     """Fill each batch's first ``places`` slots with uniform records outside it.
 
-    The last of these slots is filled first.
+    The last of these slots is filled first. So if a batch still needs ``u`` members, the members that it has are in the
+    slots from ``u`` on.
 
-    So if a batch still needs ``u`` members, its other members are in the slots from ``u`` on. Among ``n`` positions,
-    some of which are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions below it.
+    If some of ``n`` positions are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions
+    below it.
     """
     m = batches.shape[1]
     for lacking in range(int(places.max()) if len(places) else 0, 0, -1):

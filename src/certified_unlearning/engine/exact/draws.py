@@ -45,7 +45,7 @@ class Draws:
 
     @classmethod
     def at(cls, *parts: str | int | float, device: torch.device | str = "cpu") -> Self:
-        """Return the stream of an address; equal parts give equal numbers on the same kind of device."""
+        """Return the stream of an address; the same address gives the same numbers on the same kind of device."""
         return cls(address(*parts), device=device)
 
     @classmethod
@@ -110,7 +110,7 @@ class Draws:
         """
         n = len(members)
         if not 0 <= size <= n:
-            raise ParameterError(f"a subset of {n} members must have 0 to {n} of them, got {size}")
+            raise ParameterError(f"the size of a subset of {n} members must be from 0 to {n}, got {size}")
         chosen = torch.empty(*shape, size, dtype=torch.int64, device=self._device)
         # Floyd's algorithm: a random number up to the top joins the subset; if it is a member already, the top itself
         # joins.

@@ -113,13 +113,13 @@ class LinearRecords:
         """Return the labels in the type that the loss needs."""
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or rows.shape[1] != self._features:
             raise ParameterError(
-                f"rows must have shape (n, {'features' if self._features is None else self._features}) and labels "
-                f"(n,), got {tuple(rows.shape)} and {tuple(labels.shape)}"
+                f"rows must have shape (n, {'features' if self._features is None else self._features}) and labels must "
+                f"have shape (n,), got shapes {tuple(rows.shape)} and {tuple(labels.shape)}"
             )
         if self.loss in ("logistic", "hinge") and not bool((labels.abs() == 1).all()):
             raise ParameterError(f"labels must be -1 or +1 for the {self.loss} loss")
         if self.loss == "softmax" and not bool(((labels >= 0) & (labels < self.classes)).all()):
-            raise ParameterError(f"labels must be 0 to classes - 1 = {self.classes - 1} for the softmax loss")
+            raise ParameterError(f"labels must be from 0 to {self.classes - 1} (classes - 1) for the softmax loss")
         return labels.to(torch.int64 if self.loss == "softmax" else torch.float64)
 
     @property

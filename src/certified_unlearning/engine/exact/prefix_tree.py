@@ -63,7 +63,7 @@ class TreeWork:
     Attributes:
         queries: Number of increments computed.
         tests: Number of nodes tested.
-        rejections: 1 if a node was rejected, and 0 if not.
+        rejections: 1 if any node was rejected, otherwise 0.
         learned_again: Number of positions that were relearned.
     """
 
@@ -146,12 +146,12 @@ class PrefixTree:
         return work
 
     def insert(self, record: int, positions: Tensor, draws: Draws) -> TreeWork:
-        """Insert a record; the record at its position moves to the end.
+        """Insert a record at a position; the record that was there moves to the end.
 
         Args:
             record: Record that is not present.
-            positions: Position in each trial, shape ``(trials,)``, from 1 to ``n + 1``. Fresh uniform positions keep a
-                uniform order uniform; position ``n + 1`` appends the record.
+            positions: Position in each trial, shape ``(trials,)``, from 1 to ``n + 1``. Position ``n + 1`` appends the
+                record. A uniform order stays uniform if positions are drawn anew, and uniformly.
             draws: Source of fresh random numbers.
 
         Raises:
@@ -177,9 +177,9 @@ class PrefixTree:
         return work
 
     def prefixes(self, rows: Tensor, lengths: Tensor) -> Tensor:
-        """Return the noisy sums of positions 1 to ``length``, shape ``(k, d)``.
+        """Return the noisy sums of positions 1 to ``length`` of some trials, shape ``(k, d)``.
 
-        The trials are ``rows``; there is one length for each trial, shape ``(k,)``.
+        The trials are ``rows``, shape ``(k,)``, and ``lengths`` has one length for each of them.
         """
         bits = torch.arange(self.size.bit_length(), device=lengths.device)
         shifted = lengths[:, None] >> bits
@@ -205,7 +205,7 @@ class PrefixTree:
             ParameterError: A tensor is missing, or its shape does not fit the method.
         """
         if missing := {"order", "increments", "sums", "noisy", "models", "sigmas"} - tensors.keys():
-            raise ParameterError(f"a stored tree must have the tensors {', '.join(sorted(missing))}, too")
+            raise ParameterError(f"the stored tree lacks these tensors: {', '.join(sorted(missing))}")
         tree = cls(method, tensors["sigmas"], tensors["order"][:, 1:])
         for name in ("increments", "sums", "noisy", "models"):
             expected = getattr(tree, name).shape
@@ -217,7 +217,7 @@ class PrefixTree:
     def _replace(
         self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
     ) -> None:
-        """Replace records, and test the nodes that contain the new records, upwards, until a node is rejected.
+        """Replace records, and test the nodes that contain the new ones, upwards, until one is rejected.
 
         If node ``t`` is rejected, its value is reflected, and model ``t + 1`` is computed from it. The trial must then
         be relearned from ``t + 1`` on, and this position is written into ``restarts``.
@@ -254,7 +254,7 @@ class PrefixTree:
         self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
-        """Relearn each trial from its own position on; nothing is relearned if the position is beyond the last."""
+        """Relearn each trial from its position in ``restarts`` on; nothing is relearned if that is beyond the last."""
         starts, rows = restarts.sort(stable=True)
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
@@ -271,12 +271,12 @@ class PrefixTree:
         work.learned_again += count
 
     def _learn(self, rows: Tensor, position: int, children: Tensor, prefix: Tensor, draws: Draws) -> None:
-        """Learn one position, the same in all trials of a call. Most of a run's time is spent here.
+        """Learn one position in all given trials. Most of a run's time is spent here.
 
         Args:
             rows: The trials.
             position: Position to learn.
-            children: Nodes that are summed in the node of this position, in addition to its own increment.
+            children: Nodes whose sums are added to the increment of this position, to give the sum of its node.
             prefix: Nodes that the prefix sum reads.
             draws: Source of fresh random numbers.
         """
@@ -293,7 +293,9 @@ class PrefixTree:
         self.models[rows, position + 1] = self.method.updates(positions, models, prefixes)
 
     def _sums_below(self, rows: Tensor, nodes: Tensor) -> Tensor:
-        """Return the sums of nodes: a node's own increment plus its children ``t - 1, t - 2, t - 4, ...``.
+        """Return the sums of nodes ``t``: their increments plus the sums of their children.
+
+        The children of a node are ``t - 1, t - 2, t - 4, ...``.
 
         Sums are recomputed rather than updated by an edit's difference, because the rounding errors of many edits would
         add up.
@@ -326,7 +328,7 @@ class PrefixTree:
         if not 1 <= size < 2 ** len(self.sigmas):
             raise ParameterError(
                 f"noise for {len(self.sigmas)} heights suffices for 1 to {2 ** len(self.sigmas) - 1} records, got "
-                f"{size}: plan for the largest number of records that will ever be present, and learn again"
+                f"{size}: plan for the largest number of records that may be present at any time, and learn again"
             )
 
     def _nothing_done(self) -> TreeWork:

@@ -41,7 +41,7 @@ def scale_bounds(
     """Return bounds of ``min(1, bound / |g|)``; the lower bound is 0 if training may use the factor 0 (`norm_factor`).
 
     Args:
-        longest: Upper bounds of the norms of ``g``, except for rounding.
+        longest: Upper bounds of the norms of ``g``, which may be too small by rounding errors.
         shortest: Lower bounds of these norms.
         bound: Bound of the norm after clipping.
         terms: Number of squares that are added, here and in training.
@@ -56,7 +56,7 @@ def scale_bounds(
 
 
 def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tensor, rounding: Rounding) -> Interval:
-    """Return bounds of the factor that clips each record's gradient to a norm, over all parameters together.
+    """Return bounds of the factor that clips each record's whole gradient, of all parameters together, to a norm.
 
     A weight's gradient is an outer product, and its norm is the product of two norms. So no array of size records x
     parameters is formed. With several positions, as in convolutions, the triangle inequality bounds the largest norm,
@@ -116,7 +116,7 @@ def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
 def norms(values: Tensor) -> Tensor:
     """Return Euclidean norms along the last dimension.
 
-    No square overflows, and no value is lost next to a larger one.
+    No square overflows, and small values are not lost next to large ones.
     """
     largest = values.abs().amax(dim=-1, keepdim=True)
     unit = largest.clamp_min(torch.finfo(values.dtype).tiny)

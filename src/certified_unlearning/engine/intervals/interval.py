@@ -69,11 +69,11 @@ class Interval(NamedTuple):
             return self
         if not bool(torch.isfinite(self.lower).all() & torch.isfinite(self.upper).all()):
             raise IntervalError(
-                f"the bounds of {what} are not finite: nothing can be certified; clip gradients, or take a smaller "
+                f"the bounds of {what} are not finite, so nothing can be certified: clip gradients, or use a smaller "
                 "step size, fewer updates or a smaller k"
             )
         if not bool((self.lower <= self.upper).all()):
-            raise IntervalError(f"the lower bound of {what} lies above the upper one: nothing can be certified")
+            raise IntervalError(f"a lower bound of {what} is above the upper bound: nothing can be certified")
         return self
 
     def _is_surely_sound(self) -> bool:

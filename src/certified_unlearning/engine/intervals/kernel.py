@@ -23,7 +23,8 @@ MOST_TURNED = 256
 cache.
 """
 MOST_COLUMNS = 2
-"""Largest number of columns for the kernel. With more columns, PyTorch is used, because it reads each row only once."""
+"""Largest number of columns for which products use the kernel. PyTorch reads each row only once, however many columns
+there are."""
 
 
 class Summed(NamedTuple):
@@ -37,7 +38,7 @@ class Summed(NamedTuple):
 
 
 def multiplies(left: Tensor, right: Tensor) -> bool:
-    """Return whether `centre_and_spread` is available for these matrices: a single run, with few columns."""
+    """Return whether `centre_and_spread` accepts these matrices; they must be of a single run and have few columns."""
     return (
         all(each.dtype == torch.float64 and each.device.type == "cpu" for each in (left, right))
         and left.ndim == right.ndim == 3
@@ -61,7 +62,7 @@ def centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Ten
 
 
 def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether `summed` is available for these factors: float64 on a CPU, one position per record."""
+    """Return whether `summed` accepts these factors; they must be float64, on a CPU, with one position per record."""
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
@@ -71,7 +72,10 @@ def takes(derivatives: Interval, columns: Interval) -> bool:
 
 
 def turns(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether swapping derivatives and columns saves time; the kernel processes several columns at once."""
+    """Return whether the kernel is faster if derivatives and columns are swapped.
+
+    The kernel processes several columns at once.
+    """
     outputs, inputs = derivatives.lower.shape[-1], columns.lower.shape[-1]
     if not columns.is_point or inputs > MOST_TURNED:
         return inputs == 1 < outputs

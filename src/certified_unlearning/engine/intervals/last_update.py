@@ -1,8 +1,8 @@
 """A network's last weights before the last update, and linear bounds on how that update moved them.
 
-A box bounds how far changed records can move each weight, but ignores that the same records move all weights at once. A
-step of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of
-all steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
+A box bounds how far changed records can move each weight, but it ignores that the same records move all weights. A step
+of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of all
+steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
 before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so it is
 bounded by composing it with these linear functions.
 
@@ -82,14 +82,16 @@ class LastUpdate:
         for name, axes in zip(NAMES, (1, 1, 2, 1, 2, 1), strict=True):
             each = tensors.get(name)
             if each is None or each.dtype != rows.dtype or each.shape != (budgets, *(width,) * axes) or len(rows) > 2:
-                raise DataError(f"{name} of the last update's lines is missing, or has another shape or type")
+                raise DataError(
+                    f"{name} of the linear bounds on the last update is missing, or has the wrong shape or type"
+                )
             if not bool(torch.isfinite(each).all()):
-                raise DataError(f"{name} of the last update's lines is not finite")
+                raise DataError(f"{name} of the linear bounds on the last update is not finite")
         if not bool((tensors["before_lower"] <= tensors["before_upper"]).all()):
-            raise DataError("the lower bound of the last weights lies above the upper one")
+            raise DataError("the lower bound of the last weights is above their upper bound")
         found = cls(Interval(tensors[NAMES[0]], tensors[NAMES[1]]), *(tensors[name] for name in NAMES[2:]))
         if not bool(found.holds(rows[-1] - (rows[0] if len(rows) == 2 else 0)).all()):
-            raise DataError("parameters are not between the lines of the last update")
+            raise DataError("the parameters are not between the linear bounds on the last update")
         return found
 
     def holds(self, values: Tensor) -> Tensor:
@@ -109,7 +111,7 @@ class LastUpdate:
 
         Args:
             units: Activations of the last hidden layer, none below 0, shape ``(runs, records, units)``.
-            rows: Weights of ``units`` after the update, shape ``(runs, units)``.
+            rows: Weights that multiply ``units``, after the update, shape ``(runs, units)``.
             sizes: Sums of magnitudes of the weights and of the biases from which the logits are computed, shapes
                 ``(runs, units)`` and ``(runs,)``.
             rounding: Rounding of the bounds.
@@ -161,7 +163,7 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 
 
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
-    """Return numbers ``p`` between the units' ends, and gaps, such that ``sum v u >= sum v p - gap`` for all ``v, u``.
+    """Return ``p``, between the units' ends, and gaps such that ``sum v u >= sum v p - gap`` for all ``v`` and ``u``.
 
     A weight of known sign adds nothing to a gap, except for upward rounding.
 

@@ -2,7 +2,8 @@
 
 For cross-entropy, softmax is bounded in two ways: *tight* uses bounds of single logits, and *pairwise* uses bounds of
 their differences. The source is Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based
-Training*, Appendix B. The term of the class itself is left out here; the printed formula counts it twice.
+Training*, Appendix B. In the sum of a class's softmax, the class's own term is counted once here; the printed formula
+counts it twice.
 """
 
 import functools
@@ -26,9 +27,9 @@ def require_loss(loss: str, outputs: int) -> None:
     if loss not in get_args(NetworkLoss):
         raise ParameterError(f"loss must be one of {', '.join(get_args(NetworkLoss))}, got {loss!r}")
     if loss == "cross-entropy" and outputs < 2:
-        raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; take binary-cross-entropy")
+        raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; use binary-cross-entropy")
     if loss == "binary-cross-entropy" and outputs != 1:
-        raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; take cross-entropy")
+        raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; use cross-entropy")
 
 
 def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
@@ -115,21 +116,21 @@ def any_label_bounds(
     if loss == "squared":
         if to is not None or not shift or labels is None:
             raise ParameterError(
-                "labels of the squared loss are numbers, and arbitrary changes of numbers have no bounds: limit them "
-                "by a shift above 0, and give no class"
+                "labels of the squared loss are numbers, whose changes need a limit: `shift` must be above 0, and `to`"
+                ", which names a class, must not be given"
             )
         # The targets are rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)
         least, most = rounding.down(rounding.down(targets) - shift), rounding.up(rounding.up(targets) + shift)
         return Interval(2 * rounding.down(logits.lower - most), 2 * rounding.up(logits.upper - least))
     if shift:
-        raise ParameterError(f"shift must be 0 with the loss {loss}, whose labels are classes, got {shift!r}")
+        raise ParameterError(f"`shift` must be 0 for the loss {loss}, whose labels are classes, got {shift!r}")
     shares = softmax_bounds(logits, rounding=rounding) if loss == "cross-entropy" else sigmoid_bounds(logits, rounding)
     if to is None:
         return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
     classes = max(2, logits.lower.shape[-1])
     if to >= classes or labels is None:
-        raise ParameterError(f"to must be one of {classes} classes, counted from 0, got {to!r}")
+        raise ParameterError(f"`to` must be the number of a class, from 0 to {classes - 1}, got {to!r}")
     own, other = (
         _one_hot(each, logits.lower) if loss == "cross-entropy" else _targets(each, logits.lower)
         for each in (labels, torch.full_like(labels, to))
@@ -168,9 +169,10 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return matrices that map pairs to classes: to those whose logit is added, and to those whose logit is subtracted.
+    """Return matrices that map differences of logits to classes: to the class that is subtracted, and to the other.
 
-    A pair's difference is a term of its first class, and its negative is a term of its second class.
+    The differences are those of all pairs, followed by their negatives. In the softmax of a class, the terms are the
+    differences from which this class is subtracted.
     """
     pairs = pairs_of(classes, device)
     one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))

@@ -49,8 +49,8 @@ def margin_bounds(
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
         bounding: Method that computes bounds.
-        joint: Whether differences of logits are bounded from differences of rows of weights; with exact products, this
-            never gives wider bounds. Otherwise, they are bounded from single logits.
+        joint: Whether bounds of differences of logits are computed from differences of rows of weights; with exact
+            products, they are then never wider. Otherwise, they are computed from bounds of single logits.
         last: Bounds on the last update before the box; None for none.
 
     Returns:

@@ -42,15 +42,15 @@ class Dense:
         return (self.outputs, self.inputs)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, 1, inputs)``.
+        """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, 1, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
         """
         if values.ndim != 3 or values.shape[-1] != self.inputs:
             raise ParameterError(
-                f"a Linear layer of {self.inputs} inputs got values of shape {tuple(values.shape[2:])} per record; put "
-                "a Flatten before it, or change its size"
+                f"a Linear layer with {self.inputs} inputs got values of shape {tuple(values.shape[2:])} per record; "
+                "put a Flatten layer before it, or change its number of inputs"
             )
         return values.unsqueeze(2)
 
@@ -110,15 +110,15 @@ class Convolution:
         return math.prod(self.kernel)
 
     def columns(self, values: Tensor) -> Tensor:
-        """Return the inputs as columns that the matrix multiplies, shape ``(runs, records, positions, inputs)``.
+        """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, positions, inputs)``.
 
         Raises:
             ParameterError: The inputs have another shape.
         """
         if values.ndim != 5 or values.shape[2] != self.channels:
             raise ParameterError(
-                f"a Conv2d layer of {self.channels} channels got values of shape {tuple(values.shape[2:])} per record; "
-                "it needs (channels, height, width)"
+                f"a Conv2d layer with {self.channels} input channels got values of shape {tuple(values.shape[2:])} per "
+                "record; it needs the shape (channels, height, width)"
             )
         unfolded = functional.unfold(values.flatten(0, 1), self.kernel, self.dilation, self.padding, self.stride)
         columns = unfolded.transpose(1, 2)
@@ -228,7 +228,7 @@ class Network:
     def widest(self, row: Sequence[int]) -> int:
         """Return the largest number of values in a layer for a record of this shape.
 
-        If the number of pairs of logits is larger, that number is returned.
+        If there are more pairs of logits than that, return the number of pairs.
         """
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:
@@ -290,7 +290,7 @@ def _require_plain(module: nn.Module) -> None:
     other = isinstance(module, nn.Sequential) and type(module).forward is not nn.Sequential.forward
     if other or "forward" in vars(module) or any(vars(module).get(name) for name in HOOKS):
         raise ParameterError(
-            f"{_name(module)} has a forward of its own, or hooks, and cannot be bounded: a network may hold {SUPPORTED}"
+            f"{_name(module)} has its own `forward`, or hooks, and cannot be bounded: a network may contain {SUPPORTED}"
         )
 
 
@@ -309,7 +309,7 @@ def _layer(module: nn.Module) -> Layer:
         if (flatten.start_dim, flatten.end_dim) != (1, -1):
             raise ParameterError(f"Flatten must flatten all axes of a record, got {module}")
         return Flatten()
-    raise ParameterError(f"{_name(module)} cannot be bounded: a network may hold {SUPPORTED}")
+    raise ParameterError(f"{_name(module)} cannot be bounded: a network may contain {SUPPORTED}")
 
 
 def _convolution(module: nn.Conv2d) -> Convolution:

@@ -22,7 +22,7 @@ NUMBERS_IN_CACHE = 1 << 16
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:
-    """Return midpoints, and radii so large that both ends are reached."""
+    """Return midpoints and radii; the radii are rounded up so that both ends are covered."""
     if values.is_point:
         return values.lower, torch.zeros_like(values.lower)
     middle = (values.lower + values.upper) / 2
@@ -92,9 +92,9 @@ def signed_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products: the tightest ones if every term has a factor of known sign.
+    """Return bounds of all products that are never wider than Rump's bounds.
 
-    Otherwise, they are never wider than Rump's bounds.
+    They are the tightest bounds if every term has a factor of known sign.
 
     No array of size rows x inner x columns is formed: ends are split by sign. If both factors of a term may have either
     sign, the term is bounded by midpoints and radii.

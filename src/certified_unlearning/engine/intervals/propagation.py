@@ -32,15 +32,15 @@ class Bounding:
     All methods are sound with outward rounding, and the first one in each list is the tightest.
 
     Attributes:
-        products: Products of matrices: ``exact``, with the tightest bounds if a factor has a known sign; or ``rump``,
-            by midpoints and radii.
-        outer: Products of a derivative and an activation: ``exact`` or ``rump``.
-        softmax: Softmax: ``pairwise``, which also uses bounds of differences of logits, or ``tight``, which uses bounds
+        products: Method for products of matrices. ``exact`` gives the tightest bounds if a factor has a known sign;
+            ``rump`` uses midpoints and radii.
+        outer: Method for products of a derivative and an activation, ``exact`` or ``rump``.
+        softmax: Method for softmax. ``pairwise`` also uses bounds of differences of logits; ``tight`` uses only bounds
             of single logits.
-        differences: Differences of logits, for certifying predictions. ``updated`` also uses linear bounds on the last
-            update of training, and linear bounds through all hidden layers. ``relaxed`` uses only the linear bounds
-            through all hidden layers. ``joint`` uses only differences of the last weights; with ``joint``, a larger box
-            never has narrower bounds. Training always uses ``joint``.
+        differences: Method for differences of logits when predictions are certified. ``updated`` also uses linear
+            bounds on the last update of training, and linear bounds through all hidden layers. ``relaxed`` uses only
+            the linear bounds through all hidden layers. ``joint`` uses only differences of the last weights; with
+            ``joint``, a larger box never has narrower bounds. Training always uses ``joint``.
         rounding: Outward rounding, or naive rounding, which is not a proof.
     """
 
@@ -147,10 +147,10 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of all `losses.pairs_of` logits; both logits have the same activations.
+    """Return bounds of the differences of logits, for all pairs of `losses.pairs_of`.
 
-    The bounds also hold for logits in floats, each rounded separately. They are never wider than the differences of the
-    bounds of single logits.
+    Both logits of a pair have the same activations. The bounds are never wider than the differences of the bounds of
+    single logits, and they also hold for logits in floats, each rounded separately.
 
     Args:
         network: The network.
@@ -368,9 +368,9 @@ def _gathered(
 def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
     """Return bounds of the derivatives with respect to the last layer's inputs.
 
-    The derivatives with respect to the logits must add up to 0. So the derivative of one class can be left out if the
-    weights of this class are subtracted from all other classes' weights. The label's class is left out, because the
-    remaining derivatives are then shares, which are not negative. In floats, the derivatives add up to a number near 0.
+    The derivatives with respect to the logits must add up to 0. So the derivative of one class can be left out, if this
+    class's weights are subtracted from those of all other classes. The label's class is left out, because the remaining
+    derivatives are then shares, which are not negative. In floats, the derivatives add up to a number near 0.
     """
     values = _each(derivatives, lambda end: end.squeeze(2))
     classes = weight.lower.shape[1]

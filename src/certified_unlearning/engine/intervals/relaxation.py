@@ -1,10 +1,11 @@
-"""Linear bounds of differences of logits through the hidden layers: units that share inputs are bounded together.
+"""Linear bounds of differences of logits through the hidden layers, which bound units with the same inputs together.
 
-A layer-by-layer bound assumes the worst value of every unit in a layer, although one input cannot be small for one unit
-and large for the next. Here, a difference of logits is written as a linear function of the units of one layer after
-another, backward through the network. Source: Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness
-certification with general activation functions*, NeurIPS 2018. Activations are not negative, so only one end of each
-interval of weights matters. Therefore, coefficients are single numbers, and a layer needs one product of matrices.
+A layer-by-layer bound assumes the worst value of every unit in a layer. But the units share their inputs, and an input
+cannot be small for one unit and large for another. Here, a difference of logits is written as a linear function of the
+units of one layer after another, backward through the network. Source: Zhang, Weng, Chen, Hsieh, Daniel, *Efficient
+neural network robustness certification with general activation functions*, NeurIPS 2018. Activations are not negative,
+so only one end of each interval of weights matters. Therefore, coefficients are single numbers, and a layer needs one
+product of matrices.
 
 Let ``c`` be the coefficient of a unit whose input ``z`` is in ``[l, u]``, with ``l < 0 < u``. If ``c >= 0``, the bound
 uses that ``relu(z)`` is at least ``0`` and at least ``z``. If ``c < 0``, it uses that ``relu(z)`` is below the line
@@ -65,7 +66,8 @@ def relaxed(
         before: Inputs of each ReLU layer, shape ``(runs, records, units)``.
         rows: Weights of the functions, shape ``(runs, functions, units)``.
         shifts: Constants that are added to the functions, shape ``(runs, functions)``.
-        sizes: Magnitudes of the rounded terms in the computed values of the functions, for ``rows`` and for ``shifts``.
+        sizes: Magnitudes of the terms of ``rows`` and of ``shifts`` whose rounding affects the computed values of the
+            functions.
         rounding: Rounding of the bounds.
 
     Returns:
@@ -141,7 +143,7 @@ def _magnitudes(
     """Return, for each hidden unit, the sum of the magnitudes of its terms; in the first layer, its input's magnitude.
 
     Both the rounding error and the underflow of a unit's input are multiplied by the unit's coefficient. Therefore, a
-    number is added to each sum. It is so large that the error assumed for this number exceeds all underflow.
+    number is added to each sum: the rounding error that is assumed for this number is larger than all underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):

@@ -25,8 +25,8 @@ class Rounding:
     """A rule for rounding bounds.
 
     Attributes:
-        name: ``outward``, or ``naive`` for bounds that are the results in floats. Naive bounds are not a proof: true
-            values can be outside by a few units in the last place.
+        name: ``outward``, or ``naive``, which leaves bounds as they are computed in floats. Naive bounds are not a
+            proof: true values can be outside by a few units in the last place.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Rounding:
             return 0.0
         relative = terms * torch.finfo(dtype).eps / 2
         if relative > 1 / 16:
-            raise ParameterError(f"{dtype} is too coarse for sums of {terms} terms: use float64")
+            raise ParameterError(f"{dtype} is not precise enough for sums of {terms} terms: use float64")
         return relative / (1 - relative) * 1.001
 
     def up(self, values: Tensor) -> Tensor:

@@ -91,8 +91,8 @@ class LogisticRegression64(Regression):
     """Logistic regression; weights have shape ``(d,)``.
 
     Attributes:
-        positive: If labels are numbers of three classes or more, the class that is separated from all other classes;
-            None if labels are -1.0 and 1.0. In both cases, a record's class weight is that of its own class.
+        positive: The class that is separated from all other classes, if labels are the numbers of three classes or
+            more; None if labels are -1.0 and 1.0. In both cases, a record has the class weight of its own class.
     """
 
     positive: int | None = None
@@ -122,11 +122,11 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_farthest(self, weights: Array, since: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score compared with its score at other weights.
+        """Return the gradient, and the largest difference between a row's score at ``weights`` and at ``since``.
 
         Args:
             weights: Weights, shape ``(d,)``.
-            since: The other weights, shape ``(d,)``. Labels must be -1 and 1 here.
+            since: Weights with which scores are compared, shape ``(d,)``. Labels must be -1 and 1 here.
         """
         way = weights - since
         if compiled.takes(self.rows, self.labels):
@@ -336,7 +336,7 @@ def removed_gradient(
 ) -> Array:
     """Return ``ghat``, the change of the gradient when these records are removed, shape ``(d,)``.
 
-    The model is a logistic regression, or a ridge regression if ``squared``.
+    The gradient is that of ridge regression if ``squared``, and otherwise that of logistic regression.
     """
     ghat = np.zeros_like(weights)
     # Rows are processed in blocks that are added as a whole, as `accounting.residual.rounding.chain` assumes.

@@ -12,7 +12,7 @@ from torch import Tensor
 from certified_unlearning.engine.objectives.rows import RowBlocks, Scratch, StreamedRows
 
 PART_ROWS = 2048
-"""Smallest number of rows of a part. The gradient is summed over parts, and every thread processes whole parts."""
+"""Smallest number of rows in a part of the data. Every thread sums the gradients of whole parts."""
 
 
 class LinearObjective(ABC):

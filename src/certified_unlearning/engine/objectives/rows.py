@@ -26,7 +26,10 @@ def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: 
 
 
 class Scratch:
-    """Memory that is reused. Objectives that take turns may share it, even with streamed rows."""
+    """Memory that is used again and again.
+
+    Objectives may share it if only one of them works at a time, even with streamed rows.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, Tensor] = {}

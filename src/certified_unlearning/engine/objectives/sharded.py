@@ -24,7 +24,7 @@ class BlockObjective(Protocol):
 
 
 class _Blocks:
-    """The blocks of this process: an objective for each block, and the numbers of the removals in that block."""
+    """The blocks of this process. Each block has an objective, and the numbers of the removals that change its rows."""
 
     def __init__(
         self, n: int, d: int, blocks: int, shards: RowShards, strong_convexity: float, normaliser: int
@@ -60,8 +60,8 @@ class ShardedObjective(_Blocks):
     Args:
         rows: Rows, shape ``(n, features)``; from a tensor, only this process's own rows are copied.
         labels: Labels, shape ``(n,)``.
-        loss: Function that makes the objective from a block of rows, their labels and their replacements, such as
-            `LogisticObjective` with all other arguments fixed.
+        loss: Function that makes an objective from a block of rows with their labels and replacements, such as
+            `LogisticObjective` with all its other arguments fixed.
         d: Number of weights of one trial.
         strong_convexity: Coefficient of the l2 regulariser, lambda.
         replacements: Rows and labels that replace removed records.

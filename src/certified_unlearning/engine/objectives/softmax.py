@@ -122,7 +122,7 @@ def _checked_labels(labels: Tensor, classes: int) -> Tensor:
     if bool(wrong.any()):
         record = int(wrong.nonzero()[0])
         raise DataError(
-            f"the label of record {record} is {labels[record]}, expected an integer from 0 to {classes - 1}"
+            f"the label of record {record} must be an integer from 0 to {classes - 1}, got {labels[record]}"
         )
     return labels.long().clone()
 
@@ -131,7 +131,7 @@ def _check_lipschitz(lipschitz: float, blocks: Iterable[Tensor]) -> None:
     longest = max(float(torch.linalg.vector_norm(rows, dim=1).max()) for rows in blocks if len(rows))
     if not lipschitz * (1 + NORM_TOLERANCE) >= math.sqrt(2) * longest:
         raise AssumptionError(
-            f"lipschitz is {lipschitz!r}, but the softmax gradient of a record of norm {longest:.7g} has norm up to "
-            f"sqrt(2) times that: lipschitz must be at least {math.sqrt(2) * longest:.7g} "
-            f"(a clipped softmax gradient is not monotone, so no theorem would hold)"
+            f"lipschitz must be at least {math.sqrt(2) * longest:.7g}, got {lipschitz!r}: the longest record has norm "
+            f"{longest:.7g}, and the norm of its softmax gradient can be sqrt(2) times as large; a smaller value would "
+            "clip gradients, and no theorem holds for clipped softmax gradients, because they are not monotone"
         )

@@ -67,7 +67,7 @@ def divided(rows: csr_array, by: Array) -> csr_array:
 
 
 def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_array:
-    """Return rows times a factor, in new arrays, with one more column that contains the same number in each row."""
+    """Return rows times a factor, in new arrays, with a further column that has the same number in each row."""
     records, features = rows.shape
     entries = rows.nnz + records
     kind = np.int32 if max(entries, features + 1) <= np.iinfo(np.int32).max else np.int64

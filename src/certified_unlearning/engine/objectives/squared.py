@@ -80,5 +80,5 @@ def _checked(targets: Tensor, dtype: torch.dtype) -> Tensor:
     wrong = ~(targets.abs() <= 1)
     if bool(wrong.any()):
         record = int(wrong.nonzero()[0])
-        raise DataError(f"the target of record {record} is {targets[record]}, expected a number between -1 and 1")
+        raise DataError(f"the target of record {record} must be a number between -1 and 1, got {targets[record]}")
     return targets.to(dtype, copy=True)

@@ -34,8 +34,8 @@ class BoundedRecords:
         """
         if rows.ndim != 2 or targets.shape != rows.shape[:1] or not rows.numel():
             raise ParameterError(
-                f"rows must have shape (n, features) and targets (n,), got {tuple(rows.shape)} and "
-                f"{tuple(targets.shape)}"
+                "rows must have shape (n, features) and targets must have shape (n,), got shapes "
+                f"{tuple(rows.shape)} and {tuple(targets.shape)}"
             )
         rows, targets = rows.to(torch.float64), targets.to(torch.float64)
         if not bool(torch.isfinite(rows).all()) or not bool(torch.isfinite(targets).all()):
