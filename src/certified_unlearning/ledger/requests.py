@@ -170,7 +170,7 @@ def _refusal(ledger: Ledger, earlier: Skipped) -> str:
         hold = ledger.hold_of(identifier)
         assert hold is not None
         return (
-            f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
+            f"the removal of {identifier!r} has been on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
             f"release` ends the hold; nothing was recorded ({_OPTION})"
         )
     answer = (

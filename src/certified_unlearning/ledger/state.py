@@ -168,7 +168,9 @@ class Version:
         if self.stated.epsilon_all_published is None:
             counts = "so nothing is stated about all versions together"
         # A guarantee of equal answers needs no assumption on the restore.
-        supposed = "; this assumes that no model was a reason for that" if self.certificate.publishes_weights else ""
+        supposed = (
+            "; this assumes that no model was a reason for the restore" if self.certificate.publishes_weights else ""
+        )
         return scope._replace(
             sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
             f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}{supposed}"

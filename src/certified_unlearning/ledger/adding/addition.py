@@ -84,8 +84,8 @@ def add(
         why = method_of(directory, model).no_additions
         if why is not None:
             raise ParameterError(
-                f"nothing can be added to a model by {model.learner.mechanism}: {why}; make a new model of all records "
-                "with `unlearn init`, without the people who were removed"
+                f"no records can be added to a model of {model.learner.mechanism}: {why}; instead, use "
+                "`unlearn init` to make a new model from all records except those of removed people"
             )
         place = pick_device(model.device)
         with finished_by_the_next(path, BY_APPLY):

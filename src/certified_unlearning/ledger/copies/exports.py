@@ -110,7 +110,9 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
         StorageError: The directory or the ledger cannot be written, or another command is running.
     """
     if to is None and name is None:
-        raise ParameterError("name the copy: --to with its directory, or --name for a copy that you make yourself")
+        raise ParameterError(
+            "give --to with a directory for the copy, or --name with a name for a copy that you make yourself"
+        )
     name = checked_name(str(to.resolve()) if name is None and to is not None else str(name))
     directory = ModelDirectory(path)
     if to is not None:
@@ -202,8 +204,8 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
         if known.path is not None:
             where, again = f"is in {known.path}", f"give --to {known.path}"
         raise ParameterError(
-            f"the copy {name!r} {where}: {again} to replace it, "
-            "--withdraw if it is gone, or another name; nothing was recorded"
+            f"the copy {name!r} {where}: {again} to replace it, use --withdraw if the copy is gone, or choose another "
+            "name; nothing was recorded"
         )
 
 
