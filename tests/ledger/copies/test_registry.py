@@ -482,7 +482,9 @@ def test_only_files_of_a_version_are_deleted_wherever_a_server_says_that_they_li
 
 def test_secret_weights_are_not_sent(churn: Path, store: Store, track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests.status(churn).state.current.certificate, "publishes_weights", False)
-    with pytest.raises(ParameterError, match="this model's weights are secret: its answers are certified, and nothing"):
+    with pytest.raises(
+        ParameterError, match="this model must not be copied: its weights are secret, and its certificate"
+    ):
         track(churn)
     assert store.versions() == {}
     assert requests.status(churn).copies == []

@@ -222,13 +222,13 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
     """Raise `ParameterError` unless a directory is new, empty, or holds an earlier copy."""
     place, model = to.resolve(), directory.path.resolve()
     if place.is_relative_to(model) or model.is_relative_to(place):
-        raise ParameterError(f"{to} must not be the model directory, be inside it or contain it")
+        raise ParameterError(f"{to} must not be the model directory, lie inside it or contain it")
     if to.exists() and not to.is_dir():
         raise ParameterError(f"{to} is no directory")
     others = sorted(each.name for each in to.iterdir()) if to.is_dir() else []
     strange = [each for each in others if each not in (WEIGHTS, CERTIFICATE, COLUMNS)]
     if strange:
-        raise ParameterError(f"{to} contains more than a copy of a model ({strange[0]}); name a new directory")
+        raise ParameterError(f"{to} contains more than a copy of a model, such as {strange[0]}; choose a new directory")
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
@@ -246,7 +246,9 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
 
     current = state.current
     if not current.certificate.publishes_weights:
-        raise ParameterError("this model's weights are secret: its answers are certified, and nothing may be copied")
+        raise ParameterError(
+            "this model must not be copied: its weights are secret, and its certificate covers only answers"
+        )
     weights, model = directory.recorded_weights(current), read_stored(directory, state)
     certificate = directory.recorded_certificate(current)
     if current.lost_since:
