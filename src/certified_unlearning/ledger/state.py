@@ -310,7 +310,7 @@ class State:
         return sum(batch.addition.people for batch in self.batches if batch.addition is not None)
 
     def added_with(self, row: int) -> int:
-        """Return the number of the version to which a row of the training copy was added; 1 for the original rows."""
+        """Return the number of the version with which a row entered the training copy; 1 for the original rows."""
         most = self.start.records
         for batch in [*self.batches, *([self.planned] if self.planned else [])]:
             if row < most:

@@ -2,9 +2,9 @@
 
 Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either. But other
 versions of the libraries' minimisers and root finders change the last digits of these numbers, so the numbers must
-agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely their change is, at each
-sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm is at
-most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
+agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is,
+at each sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm
+is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
 tolerated (`ROUNDING`).
 """
 

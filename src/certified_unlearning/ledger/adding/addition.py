@@ -40,7 +40,7 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether the file had been added already, so that the current version was made from it.
+        known: Whether the current version had been made by adding this file already.
         deleted: Files that an interrupted command had left behind.
         pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.

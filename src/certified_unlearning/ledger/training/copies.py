@@ -107,7 +107,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """Return whether the copy, just made by `changed` from a copy that was checked, has the planned digest.
+        """Return whether a copy that `changed` has just made has the planned digest; its previous state was checked.
 
         Args:
             gone: Rows of the table that were removed.
