@@ -405,7 +405,7 @@ def test_a_tag_that_somebody_changed_is_one_sentence(churn: Path, store: Store, 
     track(churn)
     store.client.set_model_version_tag("churn", "1", "ledger_version", "one")
     with pytest.raises(
-        TrackingError, match="version 1 of churn in MLflow has the tag ledger_version = 'one', which must"
+        TrackingError, match="version 1 of churn in MLflow has the tag ledger_version = 'one', but this"
     ):
         track(churn)
 
