@@ -62,7 +62,7 @@ def test_a_machine_without_a_compiler_does_without(source: Path, monkeypatch: py
 @needs_a_compiler
 def test_a_compiler_that_fails_is_told_of(source: Path, tmp_path: Path) -> None:
     source.write_text("this is no C++")
-    with pytest.warns(UserWarning, match=r"cannot build three.cpp, so nothing is computed, more slowly"):
+    with pytest.warns(UserWarning, match=r"cannot build three.cpp, so nothing is computed, which is slower"):
         assert library(source, instead=INSTEAD) is None
     assert not (tmp_path / "cache").exists()
 
@@ -73,7 +73,7 @@ def test_a_place_that_cannot_be_written_is_told_of(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="so nothing is computed, more slowly: cannot write"):
+    with pytest.warns(UserWarning, match="so nothing is computed, which is slower. Reason: cannot write"):
         assert library(source, instead=INSTEAD) is None
 
 
@@ -84,7 +84,9 @@ def test_a_user_without_a_home_directory_is_told_of_it(source: Path, monkeypatch
 
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(compiling.Path, "home", no_home)
-    with pytest.warns(UserWarning, match="so nothing is computed, more slowly: there is no home directory; set HOME"):
+    with pytest.warns(
+        UserWarning, match="so nothing is computed, which is slower. Reason: there is no home directory; set HOME"
+    ):
         assert library(source, instead=INSTEAD) is None
 
 
@@ -94,5 +96,5 @@ def test_a_compiler_that_writes_another_encoding_is_understood(source: Path, mon
     compiler.write_bytes(b"#!/bin/sh\nprintf 'f\\374r C++'; printf 'f\\374r C++' >&2; exit 1\n")
     compiler.chmod(0o755)
     monkeypatch.setattr(compiling.shutil, "which", lambda _: str(compiler))
-    with pytest.warns(UserWarning, match="more slowly: f.r C"):
+    with pytest.warns(UserWarning, match="which is slower. Reason: f.r C"):
         assert library(source, instead=INSTEAD) is None

@@ -65,7 +65,7 @@ _MODULES = {
     "load_model": "ledger",
     "unlearn": "estimators.pipelines",
 }
-"""The module of each name, as text. Jobs import this package, and must not depend on these modules."""
+"""The module of each name, as text, because jobs import this package and must not depend on these modules."""
 
 
 def __getattr__(name: str) -> Any:

@@ -39,7 +39,7 @@ def library(source: Path, *flags: str, instead: str) -> ctypes.CDLL | None:
     except (StorageError, OSError, subprocess.SubprocessError) as error:
         said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
         warnings.warn(
-            f"{compiler} cannot build {source.name}, so {instead}, more slowly: {said.strip()[:300]}",
+            f"{compiler} cannot build {source.name}, so {instead}, which is slower. Reason: {said.strip()[:300]}",
             stacklevel=2,
         )
         return None

@@ -11,7 +11,7 @@ Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 NamedDelta = Literal["auto", "1/n"]
 Delta = float | NamedDelta
 """Delta of a target: a number, or a rule that uses the number of records (`accounting.core.checks.required_delta`)."""
-DELTA_HELP = "auto, which is min(1e-6, 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
+DELTA_HELP = "auto (the smaller of 1e-6 and 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
 """The possible values of delta, as help of the command line."""
 DType = Literal["float32", "float64"]
 """Types of the numbers in weights and rows, from the coarsest to the finest."""

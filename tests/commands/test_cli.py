@@ -197,7 +197,7 @@ def test_a_parameter_that_makes_no_sense_is_named(
         ("learn", "langevin", "scrub", "there is no module certified_unlearning.mechanisms.scrub"),
         ("learn", "langevin", "retraining", "retraining does not learn in a job of its own"),
         ("learn", "langevin", "scikit-learn", "scikit-learn does not learn in a job of its own"),
-        ("unlearn", " --learned {learned_safetensors}", "", "langevin unlearns what it learned before, but no "),
+        ("unlearn", " --learned {learned_safetensors}", "", "langevin starts from weights that `learn` wrote, but no "),
         ("retrain", "retraining", "scrub", "there is no module certified_unlearning.mechanisms.scrub"),
         ("figure", "fig3a:fig3a", "tables:table1", "does not have the expected columns"),
         ("figure", "fig3a:fig3a", "fig3c:fig3c", "the rows hold no experiment fig3c, only fig3a"),

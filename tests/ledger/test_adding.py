@@ -284,8 +284,8 @@ def test_another_spelling_of_a_removed_persons_identifier_is_asked_about(model: 
     table.loc[3, "person"] = "P7"
     table.to_csv(new, index=False)
     sentence = (
-        r"identifier 'P7' may be 'p7', which differs only in case and was to be removed \(.*; applied with version "
-        r"2\): if both are one person, leave the rows out; otherwise, give --one-spelling; nothing was added"
+        r"identifier 'P7' may be 'p7', which differs only in case; the latter was to be removed \(.*; applied with "
+        r"version 2\): if both are one person, leave the rows out; otherwise, give --one-spelling; nothing was added"
     )
     refuse(model, new, sentence, ParameterError)
     add(model, new, one_spelling=True)
@@ -482,7 +482,7 @@ def test_mechanisms_whose_certificate_cannot_stand_additions_say_why(
 ) -> None:
     table = Table(path=str(original.data), label="ill", identifier="person", classes=("no", "yes"))
     initialise(tmp_path / "model", table, mechanism=mechanism, **asked)
-    refuse(tmp_path / "model", new, f"nothing can be added to a model by {mechanism}: {why}", ParameterError)
+    refuse(tmp_path / "model", new, f"no records can be added to a model of {mechanism}: {why}", ParameterError)
 
 
 @pytest.mark.parametrize("mechanism", ["noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd", "subsample-gd"])

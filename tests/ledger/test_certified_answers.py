@@ -139,7 +139,7 @@ def test_an_ensemble_gives_labels_and_no_numbers(model: Path, original: Original
     for ask in (loaded.decision_function, loaded.predict_proba, loaded.predict_log_proba):
         with pytest.raises(ParameterError, match="gives only labels"):
             ask(rows)
-    with pytest.raises(DataError, match="its parameters are secret"):
+    with pytest.raises(DataError, match="the model's parameters are secret"):
         quality_left(model)
 
 
@@ -447,11 +447,11 @@ def test_a_damaged_training_copy_is_named(model: Path, original: Original, name:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"epsilon": 1.0}, "epsilon means nothing for certified-ensemble"),
-        ({"C": 1.0}, "C means nothing for certified-ensemble"),
-        ({"intercept": False}, "intercept means nothing for certified-ensemble"),
-        ({"radius": 1.0}, "radius means nothing for certified-ensemble"),
-        ({"batch_size": 5}, "batch_size means nothing for certified-ensemble"),
+        ({"epsilon": 1.0}, "`epsilon` does not apply to certified-ensemble"),
+        ({"C": 1.0}, "`C` does not apply to certified-ensemble"),
+        ({"intercept": False}, "`intercept` does not apply to certified-ensemble"),
+        ({"radius": 1.0}, "`radius` does not apply to certified-ensemble"),
+        ({"batch_size": 5}, "`batch_size` does not apply to certified-ensemble"),
         ({"device": "cuda"}, "device must be left out: certified-ensemble computes on the CPU"),
         ({"budgets": (45,)}, "budgets must be below the number of records of a slice, 45 here, got 45"),
         ({"budgets": (2, 1)}, "budgets must be in rising order"),
@@ -473,6 +473,6 @@ def test_other_mechanisms_have_no_shards(original: Original, tmp_path: Path) -> 
     table = Table(path=str(original.data), label="ill", identifier="person")
     for name, value in (("shards", 3), ("slices", 3), ("budgets", (1,)), ("hidden", (3,)), ("bound", 0.1)):
         with pytest.raises(
-            ParameterError, match=f"{name} means nothing for newton-removal; .*--mechanism certified-ensemble"
+            ParameterError, match=f"`{name}` does not apply to newton-removal; .*--mechanism certified-ensemble"
         ):
             initialise(tmp_path / "model", table, epsilon=1.0, **{name: value})  # type: ignore[arg-type]

@@ -324,7 +324,7 @@ def test_mechanisms_that_cannot_weigh_classes_say_so(data: Path, tmp_path: Path,
     asked = {"epsilon": None, "delta": "auto", "C": None, "mechanism": mechanism}
     with pytest.raises(
         ParameterError,
-        match=f"class_weight means nothing for {mechanism}; leave it out, or take --mechanism langevin or --mechanism "
+        match=f"`class_weight` does not apply to {mechanism}; leave it out, or use --mechanism langevin or --mechanism "
         "newton-removal",
     ):
         make(tmp_path / "model", data, **asked)

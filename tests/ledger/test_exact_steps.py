@@ -377,14 +377,14 @@ def test_so_many_that_no_batch_can_be_filled_are_refused_before_anything_is_done
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"epsilon": 1.0}, "epsilon means nothing for noisy-sgd"),
-        ({"delta": 0.1}, "delta means nothing for noisy-sgd"),
-        ({"records": 3}, "records means nothing for noisy-sgd"),
-        ({"dtype": "float64"}, "dtype means nothing for noisy-sgd"),
-        ({"accountant": "lsi"}, "accountant means nothing for noisy-sgd"),
-        ({"strict_timing": True}, "strict_timing means nothing for noisy-sgd"),
-        ({"quantum": 0.1}, "quantum means nothing for noisy-sgd"),
-        ({"mechanism": "quantized-sgd", "sigma": 0.1}, "sigma means nothing for quantized-sgd"),
+        ({"epsilon": 1.0}, "`epsilon` does not apply to noisy-sgd"),
+        ({"delta": 0.1}, "`delta` does not apply to noisy-sgd"),
+        ({"records": 3}, "`records` does not apply to noisy-sgd"),
+        ({"dtype": "float64"}, "`dtype` does not apply to noisy-sgd"),
+        ({"accountant": "lsi"}, "`accountant` does not apply to noisy-sgd"),
+        ({"strict_timing": True}, "`strict_timing` does not apply to noisy-sgd"),
+        ({"quantum": 0.1}, "`quantum` does not apply to noisy-sgd"),
+        ({"mechanism": "quantized-sgd", "sigma": 0.1}, "`sigma` does not apply to quantized-sgd"),
         ({"mechanism": "sgd"}, "mechanism must be one of langevin, newton-removal, certified-ensemble, subsample-gd"),
         ({"batch_size": None}, "batch_size must be a number or 'auto'"),
         ({"batch_size": 450}, "batch_size must be at most the number of records minus one"),
@@ -406,7 +406,7 @@ def test_what_means_nothing_or_makes_no_sense_is_refused(
 @pytest.mark.parametrize("name", ["step_size", "radius", "quantum"])
 def test_other_mechanisms_refuse_what_is_for_exact_ones(original: Original, tmp_path: Path, name: str) -> None:
     for mechanism in ("langevin", "newton-removal"):
-        with pytest.raises(ParameterError, match=f"{name} means nothing for {mechanism}"):
+        with pytest.raises(ParameterError, match=f"`{name}` does not apply to {mechanism}"):
             make(tmp_path / "model", original.data, mechanism, epsilon=1.0, **{name: 1.0})
         with pytest.raises(ParameterError, match="epsilon is missing"):
             make(tmp_path / "model", original.data, mechanism)
@@ -421,7 +421,9 @@ def test_what_diverges_is_not_published(original: Original, tmp_path: Path) -> N
 def test_a_device_means_nothing(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests.request(model, ["p3"])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(ParameterError, match="device must be left out: this model's mechanism computes on the CPU"):
+    with pytest.raises(
+        ParameterError, match="device='cuda' is not possible: this model's mechanism computes on the CPU"
+    ):
         apply(model, device="cuda")
     assert requests.status(model).state.pending == 1
     apply(model)

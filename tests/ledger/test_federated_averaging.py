@@ -433,14 +433,14 @@ def test_all_clients_but_one_may_leave_and_so_may_the_one_with_most_rows(five: P
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"epsilon": 1.0}, "epsilon means nothing for federated-averaging"),
-        ({"batch_size": 3}, "batch_size means nothing for federated-averaging"),
+        ({"epsilon": 1.0}, "`epsilon` does not apply to federated-averaging"),
+        ({"batch_size": 3}, "`batch_size` does not apply to federated-averaging"),
         ({"steps": 10**18}, "1,000,000,000,000,000,000 steps, .* do not fit in memory: take fewer"),
         ({"recompute": 0.0}, "recompute must lie strictly between 0 and 1, got 0.0"),
         ({"device": "cuda"}, "device must be left out: federated-averaging computes on the CPU"),
         (
             {"mechanism": "noisy-sgd", "clip": 2.0},
-            "clip means nothing for noisy-sgd; .* --mechanism federated-averaging",
+            "`clip` does not apply to noisy-sgd; .* --mechanism federated-averaging",
         ),
     ],
 )
@@ -454,7 +454,9 @@ def test_what_means_nothing_is_refused(
 
 def test_clients_cannot_be_added_and_no_audit_with_single_records_is_made(model: Path, tmp_path: Path) -> None:
     write_new(tmp_path / "new.csv")
-    with pytest.raises(ParameterError, match="nothing can be added to a model by federated-averaging: sums of clients"):
+    with pytest.raises(
+        ParameterError, match="no records can be added to a model of federated-averaging: sums of clients"
+    ):
         add(model, tmp_path / "new.csv")
     with pytest.raises(AssumptionError, match="by federated-averaging and cannot be audited: its clients leave with"):
         audit_directory(model)

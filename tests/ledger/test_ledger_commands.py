@@ -229,7 +229,7 @@ def test_a_flag_of_noisy_steps_without_their_mechanism_names_it(
 ) -> None:
     asked = ("--data", original.data, "--label", "ill", "--id", "person", "--epsilon", 1)
     name = flags[0][2:].replace("-", "_")
-    sentence = f"^{name} means nothing for newton-removal; leave it out, or add --mechanism langevin, got "
+    sentence = f"^`{name}` does not apply to newton-removal; leave it out, or add --mechanism langevin, got "
     with pytest.raises(UnlearningError, match=sentence):
         unlearn("init", tmp_path / "model", *asked, *flags)
     assert unlearn("init", tmp_path / "model", *asked, *flags, "--mechanism", "langevin", "--C", 0.01).exit_code == 0

@@ -94,7 +94,7 @@ def test_a_toy_needs_a_module_and_an_entry(tmp_path: Path) -> None:
     assert "Options of newton-removal" in usual[1]
     assert "--patience" not in usual[1]
     assert refused[1].endswith(
-        "patience means nothing for newton-removal; leave it out, or add --mechanism toy, got 3"
+        "`patience` does not apply to newton-removal; leave it out, or add --mechanism toy, got 3"
     ), refused
     assert "\na toy with patience 3\n" in made[1]
     assert "warning: it is a toy\n" in made[1]
@@ -115,9 +115,11 @@ def test_every_option_of_a_mechanism_says_what_it_means(name: str) -> None:
 def test_settings_of_other_mechanisms_may_have_their_usual_values() -> None:
     settings = settings_of("noisy-sgd", {"records": 1, "shards": None, "steps": 3})
     assert settings == settings_of("noisy-sgd", {"steps": 3})
-    with pytest.raises(ParameterError, match=r"^records means nothing for noisy-sgd; .* --mechanism langevin, got 2$"):
+    with pytest.raises(
+        ParameterError, match=r"^`records` does not apply to noisy-sgd; .* --mechanism langevin, got 2$"
+    ):
         settings_of("noisy-sgd", {"records": 2})
-    with pytest.raises(ParameterError, match=r"^there is no setting 'epsilom' of any mechanism$"):
+    with pytest.raises(ParameterError, match=r"^no mechanism has a setting 'epsilom'$"):
         settings_of("langevin", {"epsilom": 1})
 
 

@@ -32,7 +32,7 @@ def test_what_a_flag_declared_is_called_by_the_flag(
         (("--regression", "--range", "ill=0:9"), "^noisy-sgd predicts classes only"),
         (
             ("--class", "no", "--class", "yes", "--class-weight", "no=1,yes=9"),
-            "^class_weight means nothing for noisy-sgd",
+            "^`class_weight` does not apply to noisy-sgd",
         ),
     ],
 )

@@ -275,9 +275,9 @@ def test_a_reading_leaves_the_secret_that_learning_from_the_remaining_records_gi
     [({"steps": 5}, "steps"), ({"batch_size": 60}, "batch_size"), ({"accountant": "lsi"}, "accountant")],
 )
 def test_what_means_nothing_is_refused(original: Original, tmp_path: Path, asked: dict[str, object], name: str) -> None:
-    with pytest.raises(ParameterError, match=f"{name} means nothing for newton-removal"):
+    with pytest.raises(ParameterError, match=f"`{name}` does not apply to newton-removal"):
         make(tmp_path / "model", original.data, **asked)
-    with pytest.raises(ParameterError, match="records_between_reads means nothing"):
+    with pytest.raises(ParameterError, match="`records_between_reads` does not apply to langevin"):
         make(tmp_path / "model", original.data, mechanism="langevin")
     assert not (tmp_path / "model").exists()
 

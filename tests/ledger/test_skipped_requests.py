@@ -96,7 +96,10 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
             r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in the characters around them",
         ),
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
-        ("Person\np3\np4\n", r"line 1: 'Person' .* looks like a header; if it is one, write 'person', as"),
+        (
+            "Person\np3\np4\n",
+            r"line 1: 'Person' .* looks like a header; if it is one, replace it by 'person', the name",
+        ),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),
         ("", r"ids.csv is empty: a list that names nobody has only the header 'person'"),
         ("p3\nx900,\n", r"ids.csv, row 1 \(line 2\) has 2 columns, but the header has 1"),
@@ -189,7 +192,7 @@ def test_a_receipt_proves_the_answer(model: Path, tmp_path: Path, unlearn: Unlea
     with pytest.raises(ReceiptError, match="the answer to a person other than the one it names"):
         check(dataclasses.replace(receipt, events={"absent": shown}))
     (asked,) = make_receipt(model, "p3").events.values()
-    with pytest.raises(ReceiptError, match="shows some of the events"):
+    with pytest.raises(ReceiptError, match="must show some of the events"):
         check(dataclasses.replace(receipt, events={"absent": receipt.events["absent"], "requested": asked}))
 
 

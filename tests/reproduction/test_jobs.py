@@ -156,7 +156,9 @@ def test_only_what_learns_for_several_requests_has_a_job_of_learning(small_data,
     whole = plan(small_data, "fig3c")
     with pytest.raises(ParameterError, match="retraining does not learn in a job of its own"):
         jobs.learn(RETRAINING, whole, small_data, tmp_path / "batch_sizes")
-    with pytest.raises(DataError, match="langevin unlearns what it learned before, but no learned weights were given"):
+    with pytest.raises(
+        DataError, match="langevin starts from weights that `learn` wrote, but no such weights were given"
+    ):
         jobs.unlearn(LANGEVIN, whole, small_data, None, tmp_path / "records", tmp_path / "curves")
     assert not list(tmp_path.iterdir())
 

@@ -468,7 +468,7 @@ def test_no_and_all_test_records_are_possible(records: pd.DataFrame, accuracy: f
             lambda rows: rows[rows["trial"] < TRIALS - 1],
             f"has {TRIALS - 1} trials, but a baseline of 7 points needs {TRIALS}",
         ),
-        (lambda rows: rows[rows["trial"] > 0], "has the trials 1, 2, .* not numbered from 0"),
+        (lambda rows: rows[rows["trial"] > 0], "has the trials 1, 2, .* must be numbered from 0"),
         (lambda rows: pd.concat([rows, rows[:1]]), "hold a trial twice"),
         (lambda rows: pd.concat([rows, rows[:TRIALS].assign(run_key="copy")]), "more than one run called 'fig3a: Lang"),
         (lambda rows: rows.assign(sigma=np.where(rows.index == 3, 0.5, rows["sigma"])), "sigma of fig3a.* 0.09, 0.5"),

@@ -44,7 +44,7 @@ from certified_unlearning.ledger.training.copies import Asked, Waiting
 from certified_unlearning.ledger.training.forms import copy_of
 from certified_unlearning.ledger.verification import check_data, spoilt_certificate
 
-BY_APPLY = "the next `unlearn apply` finishes what was begun"
+BY_APPLY = "the next `unlearn apply` finishes the interrupted work"
 """A sentence that says how interrupted work of `apply` or `add` is finished."""
 
 
@@ -92,7 +92,9 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         place, certificate = pick_device(device or model.device), spoilt_certificate(directory, state)
         plan = functools.partial(_plan, directory, ledger, model)
         if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
-            raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
+            raise ParameterError(
+                "device='cuda' is not possible: this model's mechanism computes on the CPU; leave `device` out"
+            )
         with finished_by_the_next(path, BY_APPLY):
             deleted = delete_leftovers(directory, state)
             interruption = directory.lost_addition(state, deleted)

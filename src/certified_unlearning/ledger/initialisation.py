@@ -124,8 +124,8 @@ def initialise(
     second_place = None if log is None else checked_place(log, path)
     if second_place is not None and second_place.exists():
         raise ParameterError(
-            f"--log is {log}, which exists already: a new model's log is a new file (a file that an interrupted `init` "
-            "left there can be deleted)"
+            f"--log is {log}, which exists already: the log of a new model must be a new file (if an interrupted "
+            "`init` left this file, it can be deleted)"
         )
     # What the mechanism does not support at all is refused first, because no other option would help.
     usual = settings_of(mechanism, {})
@@ -325,12 +325,13 @@ def _require_varied(table: Table, targets: TargetCounts) -> None:
     low, high = table.target_range or (0.0, 0.0)
     if targets.least == targets.most:
         raise DataError(
-            f"{table.path}: the label {table.label} is {with_commas(targets.least)} in every row: nothing to predict"
+            f"{table.path}: the label {table.label} is {with_commas(targets.least)} in every row, so there is nothing "
+            "to predict"
         )
     if targets.most <= low or targets.least >= high:
         raise DataError(
             f"{table.path}: every {table.label} lies outside its range, {with_commas(low)} to {with_commas(high)}, "
-            f"and is replaced by the same end of the range; declare a range that contains targets"
+            f"and is replaced by the same end of the range; declare a range that contains values of {table.label}"
         )
 
 

@@ -35,8 +35,8 @@ class LedgerMechanism(NamedTuple):
         title: A description of the mechanism, for the help of the command line.
         settings: The class of its settings, which makes plans.
         method: A function that imports and returns the class that carries plans out.
-        own: Options that users connect with this mechanism. If another mechanism refuses one of them, the message names
-            this mechanism.
+        own: Options that users associate with this mechanism. If another mechanism refuses one of them, the message
+            names this mechanism.
     """
 
     name: str
@@ -76,7 +76,7 @@ def _certified_answers() -> "type[Method[Any]]":
     return CertifiedAnswers
 
 
-_EXACT = "epsilon is 0, for requests that do not depend on models, if the state stays secret"
+_EXACT = "epsilon is 0 if requests do not depend on models and the state stays secret"
 
 
 DEFAULT = "newton-removal"
@@ -95,8 +95,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         ),
         LedgerMechanism(
             "newton-removal",
-            "a Newton step on the request's own records, compared with an exact refit plus the same noise (three "
-            "classes or more, or over 5000 numbers a record, need all records)",
+            "a Newton step on the request's own records, compared with an exact refit plus the same noise (a request "
+            "reads all records if there are three or more classes, or over 5000 numbers for each record)",
             RefitSettings,
             _exact_refit,
         ),
@@ -113,8 +113,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
         LedgerMechanism(
             "federated-averaging",
-            "clients, each with all rows of an identifier, send changes of the model; epsilon is 0 as above, and a "
-            "request reads only its client's rows, unless it takes rounds again",
+            "each client has all rows of one identifier and sends changes of the model; epsilon is 0 as above, and a "
+            "request reads only the rows of its client, unless rounds are repeated",
             FederatedSettings,
             _federated_steps,
             frozenset({"local_steps", "clip", "recompute"}),
@@ -145,7 +145,7 @@ def require_weighing(mechanism: str) -> None:
     """Raise `ParameterError` if a mechanism does not accept weights of classes."""
     if not MECHANISMS[mechanism].settings.weighs_classes:
         others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.weighs_classes)
-        raise ParameterError(f"class_weight means nothing for {mechanism}; leave it out, or take {others}")
+        raise ParameterError(f"`class_weight` does not apply to {mechanism}; leave it out, or use {others}")
 
 
 def require_text(mechanism: str) -> None:
@@ -153,8 +153,8 @@ def require_text(mechanism: str) -> None:
     if not MECHANISMS[mechanism].settings.takes_text:
         others = " or ".join(f"--mechanism {each.name}" for each in MECHANISMS.values() if each.settings.takes_text)
         raise ParameterError(
-            f"text means nothing for {mechanism}, which takes only columns of numbers; leave the columns of text out, "
-            f"or take {others}"
+            f"`text` does not apply to {mechanism}, which takes only columns of numbers; leave the columns of text "
+            f"out, or use {others}"
         )
 
 
@@ -162,7 +162,7 @@ def _require_usual(mechanism: str, name: str, value: object) -> None:
     """Raise `ParameterError` unless a setting that belongs only to other mechanisms has its default."""
     others = [each for each in MECHANISMS.values() if name in each.settings.model_fields]
     if not others:
-        raise ParameterError(f"there is no setting {name!r} of any mechanism")
+        raise ParameterError(f"no mechanism has a setting {name!r}")
     if value != others[0].settings.model_fields[name].default:
         known = next((f", or add --mechanism {each.name}" for each in others if name in each.own), "")
-        raise ParameterError(f"{name} means nothing for {mechanism}; leave it out{known}, got {value!r}")
+        raise ParameterError(f"`{name}` does not apply to {mechanism}; leave it out{known}, got {value!r}")

@@ -40,7 +40,7 @@ class Secret(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A batch that was carried out, and the way in which all rows were read for it; None if the plan determines it."""
+    """A batch that was carried out, and how all rows were read for it (None if the plan determines how)."""
 
     batch: Batch
     reading: Reading | None
@@ -111,7 +111,7 @@ class Method(ABC, Generic[PlanT]):
     def noise(self) -> tuple[float, bool] | None:
         """Return the noise of published weights, in the form of `estimators.objective.PublicObjective`.
 
-        By default the result is None: the noise is not known, or the weights are not those of a minimiser.
+        By default, return None, because the noise is not known or the weights are not those of a minimiser.
         """
         return None
 
@@ -194,7 +194,7 @@ class Method(ABC, Generic[PlanT]):
         Raises:
             DataError: The mechanism publishes weights, or the secret is missing.
         """
-        raise DataError("the weights are missing, without which nothing can be predicted")
+        raise DataError("the weights are missing, and nothing can be predicted without them")
 
     @abstractmethod
     def certificate(self, answered: Sequence[Answered], data_digest: str, lost: int = 0) -> LedgerCertificate:
@@ -207,7 +207,7 @@ class Method(ABC, Generic[PlanT]):
         """
 
     def is_of(self, certificate: Certificate, answered: Sequence[Answered], lost: int = 0) -> bool:
-        """Return whether a certificate, of any release, agrees with these batches; arguments as in `certificate`."""
+        """Return whether a certificate from any release agrees with these batches; arguments as in `certificate`."""
         return certificate.is_like(self.certificate(answered, "", lost))
 
 

@@ -163,7 +163,10 @@ def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
 
 
 def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -> str:
-    """Return a digest that reveals nothing once its key is destroyed; without a key, guesses could be tested by it."""
+    """Return a digest that reveals nothing once its key is destroyed.
+
+    A digest without a key could be used to test guesses of the secret.
+    """
     return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 

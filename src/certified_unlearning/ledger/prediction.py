@@ -132,7 +132,9 @@ class LoadedModel:
         return vstack(blocks, format="csr") if self.table.text else np.concatenate(blocks)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Return scores, shape ``(n,)`` for two classes (0 or more: the second class), else ``(n, classes)``.
+        """Return scores, shape ``(n,)`` for two classes and ``(n, classes)`` otherwise.
+
+        With two classes, a score of 0 or more stands for the second class.
 
         Args:
             rows: Rows, shape ``(n, len(feature_names))``, as `rows` returns them.
@@ -270,15 +272,15 @@ class LoadedRegression(LoadedModel):
         self._scale = TargetScale.of(model.table.target_range, "target_range", intercept=model.intercept)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Raise an error, because numbers have no scores of classes.
+        """Raise an error, because a model that predicts numbers has no scores of classes.
 
         Raises:
             ParameterError: In all cases.
         """
-        raise ParameterError("this model predicts numbers: `predict` returns them, and there are no classes")
+        raise ParameterError("this model predicts numbers and has no classes; use `predict`")
 
     def _positive(self, name: object) -> int:
-        raise ParameterError("this model predicts numbers: a threshold needs two classes, and there are none")
+        raise ParameterError("this model predicts numbers, but a threshold needs two classes")
 
     def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
         """Return the prediction of each row, shape ``(n,)``, in the unit of the label; the threshold is not used."""
@@ -326,7 +328,7 @@ class LoadedEnsemble(LoadedModel):
         self._shards = shards
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Raise an error, because no certificate covers numbers.
+        """Raise an error, because no certificate covers scores or probabilities.
 
         Raises:
             ParameterError: In all cases.

@@ -68,7 +68,9 @@ def require_same(path: Path, before: State, after: State) -> None:
 def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality | TargetQuality:
     weights = read_weights(directory, state.current)
     if not weights.size:
-        raise DataError("its parameters are secret; `unlearn evaluate` shows how good its answers are on other records")
+        raise DataError(
+            "the model's parameters are secret; `unlearn evaluate` shows how good its answers are on other records"
+        )
     stored = _stored(directory, state)
     names, width, table = [str(name) for name in stored["table"]["classes"] or ()], weights.shape[1], stored["table"]
     records = RecordsLeft(directory, ledger, state, width, len(names) or 1)

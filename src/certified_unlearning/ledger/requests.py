@@ -128,7 +128,8 @@ def request(
             if given.likely_header in unknown:
                 raise ParameterError(
                     f"{file}, line 1: {given.likely_header!r} is not in the training data, and looks like a header; "
-                    f"if it is one, write {column!r}, as the data's identifier column is called; nothing was recorded"
+                    f"if it is one, replace it by {column!r}, the name of the data's identifier column; nothing "
+                    "was recorded"
                 )
             if unknown and not skip_unknown:
                 raise ParameterError(_unknown(ledger, unknown))
@@ -170,7 +171,7 @@ def _refusal(ledger: Ledger, earlier: Skipped) -> str:
         hold = ledger.hold_of(identifier)
         assert hold is not None
         return (
-            f"the removal of {identifier!r} is on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
+            f"the removal of {identifier!r} has been on hold since {hold.time} ({Terms.read(hold).hold}); `unlearn "
             f"release` ends the hold; nothing was recorded ({_OPTION})"
         )
     answer = (
@@ -296,7 +297,7 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left, and whether an `apply` is running (then no files)."""
+    """Return the files that an interrupted `apply` left, and whether an `apply` is running; in that case, no files."""
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False

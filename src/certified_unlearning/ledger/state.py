@@ -168,7 +168,9 @@ class Version:
         if self.stated.epsilon_all_published is None:
             counts = "so nothing is stated about all versions together"
         # A guarantee of equal answers needs no assumption on the restore.
-        supposed = "; this assumes that no model was a reason for that" if self.certificate.publishes_weights else ""
+        supposed = (
+            "; this assumes that no model was a reason for the restore" if self.certificate.publishes_weights else ""
+        )
         return scope._replace(
             sentence=f"{scope.sentence}. {counted(lost, 'published version')} "
             f"{'was' if lost == 1 else 'were'} lost before the directory was restored from a backup, {counts}{supposed}"
@@ -308,7 +310,7 @@ class State:
         return sum(batch.addition.people for batch in self.batches if batch.addition is not None)
 
     def added_with(self, row: int) -> int:
-        """Return the number of the version to which a row of the training copy was added; 1 for the original rows."""
+        """Return the number of the version with which a row entered the training copy; 1 for the original rows."""
         most = self.start.records
         for batch in [*self.batches, *([self.planned] if self.planned else [])]:
             if row < most:

@@ -129,7 +129,7 @@ class Ledger:
         if (self._key_check() or key_check(key)) != key_check(key):
             raise LedgerError(
                 f"{in_words(place)} was replaced or is another model's: it is not the key that `unlearn init` made, "
-                "and with another key people have other names"
+                "and with another key, people would have other names in the ledger"
             )
         return key
 
@@ -319,7 +319,7 @@ class Ledger:
         return count, last
 
     def requests(self, after: int, up_to: int, gone: Callable[[Event], bool]) -> dict[str, int]:
-        """Return, for each person in some requests, the number of records at the time of the request.
+        """Return each person's number of records at the time of the request, for the requests in a range.
 
         Args:
             after: The number of the last event before the requests.

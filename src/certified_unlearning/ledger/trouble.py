@@ -60,7 +60,11 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
     if not len(rows):
         return []
     left = int(records.left.sum())
-    tried = f"tried on {len(rows):,} of {left:,} training records" if len(rows) < left else "tried on all that are left"
+    tried = (
+        f"tried on {len(rows):,} of {left:,} training records"
+        if len(rows) < left
+        else "tried on all remaining training records"
+    )
     shares = shares_of(model.table)
     shares.add(rows[:, :-1] if model.intercept else rows)
     largest = shares.largest()

@@ -102,11 +102,12 @@ def verify(path: Path, head: str | None = None) -> Verified:
         if head is not None and of_chain and not _has_chained(ledger, sealed_hashes, head):
             if missing is not None and ledger.earlier():
                 raise DataError(
-                    f"the head {head} may be from before the migration, which only the key can tell: {missing.fact}"
+                    f"the head {head} may be from before the migration, which cannot be checked without the key: "
+                    f"{missing.fact}"
                 )
             raise LedgerError(
                 f"{directory.ledger} was tampered with: no event in it has the head {head}, so events were dropped "
-                "from its end or all were made again (or the head is another ledger's)"
+                "from its end, or all events were replaced (or the head is another ledger's)"
             )
         if earlier is not None:
             require_prefix(earlier, hashes, directory.ledger)
@@ -232,7 +233,10 @@ def _check_batches(ledger: Ledger, state: State) -> None:
     for batch in state.batches:
         answered = ledger.requests(batch.after, batch.up_to, state.is_gone)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
-            raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
+            raise LedgerError(
+                f"{ledger.path} was tampered with: version {batch.version} does not answer the requests that its event "
+                "names"
+            )
 
 
 def _check_absent(ledger: Ledger) -> None:
@@ -271,7 +275,7 @@ def _check_certificate(
     certified = certificate.read_any(path)
     certificate.verify(certified)
     if not method_of(directory, model).is_of(certified, answered, version.lost_before):
-        raise LedgerError(f"{path} was tampered with: it covers other removals than the ledger")
+        raise LedgerError(f"{path} was tampered with: it covers removals other than those in the ledger")
     for name, stated in stated_by(certified).items():
         if getattr(version, name) != stated and (name, version.certificate) != ("kind", KINDS[certified.kind]):
             raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")

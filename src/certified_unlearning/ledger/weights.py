@@ -21,7 +21,10 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
 
 
 def scores_of(rows: NDArray[np.float32], weights: NDArray[Any]) -> NDArray[Any]:
-    """Return scores, shape ``(n,)`` for two classes (0 or more: the second class), else ``(n, classes)``."""
+    """Return scores, shape ``(n,)`` for two classes and ``(n, classes)`` otherwise.
+
+    With two classes, a score of 0 or more stands for the second class.
+    """
     scores = rows @ weights.T
     return np.asarray(scores[:, 0] if len(weights) == 1 else scores)
 

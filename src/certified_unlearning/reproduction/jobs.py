@@ -94,7 +94,7 @@ def unlearn(
     learning_curves: dict[float, dict[int, Array]] = {}
     if mechanism.learning is not None:
         if learned is None:
-            raise DataError(f"{mechanism.name} unlearns what it learned before, but no learned weights were given")
+            raise DataError(f"{mechanism.name} starts from weights that `learn` wrote, but no such weights were given")
         weights, learning_curves = _read_learned(learned, mechanism, plan)
     tables = Tables(plan, str(simulation.device), data.majority)
     groups = [

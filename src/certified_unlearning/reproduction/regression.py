@@ -2,9 +2,9 @@
 
 Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either. But other
 versions of the libraries' minimisers and root finders change the last digits of these numbers, so the numbers must
-agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely their change is, at each
-sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm is at
-most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
+agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is,
+at each sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm
+is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
 tolerated (`ROUNDING`).
 """
 
@@ -29,7 +29,7 @@ from certified_unlearning.reproduction.summaries import CONSTANTS, summarise
 from certified_unlearning.text import counted
 
 FALSE_ALARM_RATE = 1e-6
-"""Largest probability of an alarm from the accuracies of all sweep points if no distribution has changed."""
+"""Largest probability that the accuracies of all sweep points raise an alarm although no distribution has changed."""
 RELATIVE_TOLERANCE = 1e-6
 """Tolerance for the last digits that another library version changes (about 1e-12); a changed formula changes far
 more.
@@ -39,8 +39,8 @@ ROUNDING = 1
 boundary can fall on either side on another machine, and without noise, this happens in every trial of a run.
 """
 TOGETHER = "all points together"
-"""Name of the test of all points with noise together. Rounding does not change most of a trial's points with noise in
-the same direction.
+"""Name of the test of all points with noise together. In a trial, rounding does not
+change most of these points in the same direction.
 """
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
@@ -164,12 +164,13 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
     for name, rows in rows_of.items():
         trials = sorted(rows["trial"])
         if trials != list(range(len(trials))):
-            raise DataError(f"{name} has the trials {', '.join(map(str, trials))}, which are not numbered from 0")
+            given = ", ".join(map(str, trials))
+            raise DataError(f"{name} has the trials {given}, but trials must be numbered from 0 without gaps")
         if len(trials) < needed:
             raise DataError(
                 f"{name} has {counted(len(trials), 'trial')}, but a baseline of {counted(len(rows_of), 'point')} needs "
-                f"{needed}: with fewer, no change of "
-                f"an accuracy is as unlikely as the false-alarm rate {FALSE_ALARM_RATE:g}"
+                f"{needed}: with fewer trials, even the largest change of an accuracy is likelier than the false-alarm "
+                f"rate {FALSE_ALARM_RATE:g}"
             )
         points[name] = SweepPoint(
             constants=_constants(name, rows, OF_A_POINT), correct=_correct(name, rows, test_records).tolist()
@@ -260,7 +261,7 @@ def show(moves: Sequence[ChangedQuantity]) -> None:
     console.width = max(console.width, 120)  # Without this, a log, whose width is unknown, would have 80 columns.
     console.print(table)
     if any(move.chance is not None for move in moves):
-        console.print("By chance: upper bound on the probability that random numbers alone move an accuracy so much.")
+        console.print("By chance: upper bound on the probability that random numbers alone move an accuracy that much.")
 
 
 def _with_exactly(constants: dict[str, Value], names: Sequence[str]) -> dict[str, Value]:

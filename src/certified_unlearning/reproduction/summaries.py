@@ -144,7 +144,9 @@ def _rows_of(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
         raise DataError(f"the rows of {experiment} hold a trial twice; was a file read twice?")
     datasets = sorted(own["dataset"].unique())
     if len(datasets) > 1:
-        raise DataError(f"the rows of {experiment} mix the data sets {', '.join(datasets)}; give one at a time")
+        raise DataError(
+            f"the rows of {experiment} mix the data sets {', '.join(datasets)}; give one data set at a time"
+        )
     return own
 
 

@@ -224,7 +224,9 @@ def test_what_a_stopped_server_left_half_done_is_finished_once(
         remove(churn, "p3")
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, at, stopped)
-        with pytest.raises(TrackingError, match=f"MLflow at {store.address}: the server was stopped; .*run it again"):
+        with pytest.raises(
+            TrackingError, match=f"MLflow at {store.address}: the server was stopped; .*run the command again"
+        ):
             track(churn)
     assert not outdated(churn)[requests.status(churn).state.current.version], "recorded first"
     recorded = events(churn)
@@ -252,7 +254,7 @@ def test_a_deletion_that_was_stopped_goes_on(
     remove(churn, "p3")
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, at, stopped)
-        with pytest.raises(TrackingError, match="older versions may still be there: run it again"):
+        with pytest.raises(TrackingError, match="older versions may still be there; run the command again"):
             track(churn, "--delete-old")
     assert outdated(churn) == {1: True, 2: False}
     assert not store.holds(old), "weights go first"
@@ -360,7 +362,7 @@ def test_a_directory_that_is_behind_the_registry_is_refused(
     track(churn, "--delete-old")
     recorded = events(backup)
     with pytest.raises(
-        TrackingError, match=r"version 1 of churn in MLflow is version 2 of this ledger, and the direct"
+        TrackingError, match=r"version 1 of churn in MLflow is version 2 of this ledger, but the direct"
     ):
         track(backup, "--name", "churn", "--delete-old")
     remove(backup, "p4")
@@ -403,7 +405,7 @@ def test_a_tag_that_somebody_changed_is_one_sentence(churn: Path, store: Store, 
     track(churn)
     store.client.set_model_version_tag("churn", "1", "ledger_version", "one")
     with pytest.raises(
-        TrackingError, match="version 1 of churn in MLflow has the tag ledger_version = 'one', which must"
+        TrackingError, match="version 1 of churn in MLflow has the tag ledger_version = 'one', but this"
     ):
         track(churn)
 
@@ -480,7 +482,9 @@ def test_only_files_of_a_version_are_deleted_wherever_a_server_says_that_they_li
 
 def test_secret_weights_are_not_sent(churn: Path, store: Store, track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests.status(churn).state.current.certificate, "publishes_weights", False)
-    with pytest.raises(ParameterError, match="this model's weights are secret: its answers are certified, and nothing"):
+    with pytest.raises(
+        ParameterError, match="this model must not be copied: its weights are secret, and its certificate"
+    ):
         track(churn)
     assert store.versions() == {}
     assert requests.status(churn).copies == []

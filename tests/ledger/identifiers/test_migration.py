@@ -108,7 +108,9 @@ def test_new_people_of_an_old_directory_who_look_like_others_are_named(
         ):
             requests.request(old, [address(one)])
     rows.assign(person=address("P3")).to_csv(tmp_path / "new.csv", index=False)
-    with pytest.raises(ParameterError, match=r"may be 'p3@.*', which differs only in case and was to be removed"):
+    with pytest.raises(
+        ParameterError, match=r"may be 'p3@.*', which differs only in case; the latter was to be removed"
+    ):
         add(old, tmp_path / "new.csv")
 
 

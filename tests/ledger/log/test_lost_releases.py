@@ -93,7 +93,7 @@ def test_certificates_count_lost_releases_or_state_nothing_of_all(lost: tuple[Pa
         assert stated.epsilon_all_published is None
         assert "2 published versions were lost" in current.scope.sentence
     # A condition on requests names the restore, too; answers that are equal have none.
-    assert ("this assumes that no model was a reason for that" in current.scope.sentence) == (
+    assert ("this assumes that no model was a reason for the restore" in current.scope.sentence) == (
         model.name != "certified-ensemble"
     )
     named = "Nor may any of this have been a reason" in str(certified.meaning())

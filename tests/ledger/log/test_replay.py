@@ -330,7 +330,7 @@ def test_what_is_no_log_of_the_directory_is_refused_and_nothing_is_done(
             replay(model, source)
         assert events_of(model) == before
     restore(model, backup)
-    with pytest.raises(LedgerError, match=r"short is behind: the head 4:\w+ is of 4 events, and the log has 2"):
+    with pytest.raises(LedgerError, match=r"short is behind: the head 4:\w+ covers 4 events, but the log has 2"):
         replay(model, tmp_path / "short", head=late_head)
     assert len(events_of(model)) == 2
 

@@ -47,7 +47,7 @@ def test_init_keeps_the_log_in_a_second_place_at_once(original: Original, tmp_pa
     asked = {**LANGEVIN, "C": 0.1, "steps": 5, "records": 3, "device": "cpu"}
     initialise(tmp_path / "model", table, **asked, log=tmp_path / "log")
     assert file.read_log(tmp_path / "log").rows == rows_of(tmp_path / "model")
-    with pytest.raises(ParameterError, match="which exists already: a new model's log is a new file "):
+    with pytest.raises(ParameterError, match="which exists already: the log of a new model must be a new file "):
         initialise(tmp_path / "other", table, **asked, log=tmp_path / "log")
     assert not (tmp_path / "other").exists()
 
@@ -224,12 +224,13 @@ def test_requests_at_the_same_time_are_all_in_both(model: Path, log: Path) -> No
 def test_the_log_of_another_directory_is_refused(original: Original, model: Path, log: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(original.path, tmp_path / "other"))
     requests.request(other, ["p9"])
-    with pytest.raises(StorageError, match=r"log.jsonl is the log of another directory, or of another history"):
+    with pytest.raises(StorageError, match=r"log.jsonl is the log of another directory or of another history"):
         set_log(other, log)
     set_log(other, tmp_path / "own")
     shutil.copy(log, tmp_path / "own")
     with pytest.raises(
-        StorageError, match=r"is the log of another directory, or of another history of this one, or only one.*: put"
+        StorageError,
+        match=r"is the log of another directory or of another history of this directory, or only one.*: put",
     ):
         requests.request(other, ["p8"])
     with pytest.raises(DataError, match=r"then differ, so something was recorded after the restore \(2 events\)"):
@@ -260,7 +261,7 @@ def test_a_log_that_is_gone_is_made_again_where_somebody_says_so(model: Path, lo
 
 def test_where_no_log_can_lie_is_one_sentence(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     for place, sentence in (
-        (model / "log", "is in the model directory: what destroys the model would destroy the log, too"),
+        (model / "log", "is in the model directory: whatever destroys the model would also destroy the log"),
         (tmp_path, "is a directory; name a file in it"),
         (tmp_path / "nowhere" / "log", "cannot be made: there is no directory"),
     ):

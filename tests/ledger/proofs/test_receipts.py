@@ -148,7 +148,7 @@ def changed(receipt: Receipt, kind: str, **shown: object) -> Receipt:
         (lambda good, _: replace(good, pseudonym="0" * 32), "the request of a person other than the one it names"),
         (lambda good, _: replace(good, pseudonym=None), "shows events, but names no person"),
         (lambda good, _: replace(good, pseudonym=None, events={}), "the receipt shows nothing"),
-        (lambda good, _: replace(good, events={}), "shows some of the events held, requested, planned, applied"),
+        (lambda good, _: replace(good, events={}), "must show some of the events held, requested, planned, applied"),
         (
             lambda good, _: replace(good, events={"applied": good.events["applied"]}),
             "an answer, but not the request and the plan",
@@ -200,7 +200,7 @@ def test_a_log_that_was_made_again_cannot_prove_that_it_begins_with_the_earlier_
 def test_a_directory_that_was_restored_is_behind(model: Path, tmp_path: Path) -> None:
     backup = Path(shutil.copytree(model, tmp_path / "backup"))
     head = requests.request(model, ["p3"]).head
-    with pytest.raises(LedgerError, match=r"is behind: the head .* is of 2 events, and the log has 1"):
+    with pytest.raises(LedgerError, match=r"is behind: the head .* covers 2 events, but the log has 1"):
         verify(backup, head)
 
 
@@ -223,7 +223,7 @@ def test_a_signed_head_is_checked_with_the_operators_key(
     another.write_bytes(
         Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     )
-    with pytest.raises(LedgerError, match=f"signed with another key than that of {another}"):
+    with pytest.raises(LedgerError, match=f"signed with a key other than that of {another}"):
         check(found, public_key=another)
     assert found.signed is not None
     with pytest.raises(LedgerError, match="the receipt's signature is not a signature of its head"):
@@ -237,8 +237,8 @@ def test_a_key_that_cannot_sign_is_one_sentence(removed: Path, tmp_path: Path, w
     file = tmp_path / "key.pem"
     sentence = {
         "missing": "cannot read .*key.pem: No such file",
-        "text": "key.pem holds no private key in PEM without a password",
-        "password": "key.pem holds no private key in PEM without a password",
+        "text": "key.pem does not hold an unencrypted private key in PEM",
+        "password": "key.pem does not hold an unencrypted private key in PEM",
         "other": "key.pem holds a key that is not an Ed25519 key",
     }[which]
     if which == "text":

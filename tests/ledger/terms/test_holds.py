@@ -68,7 +68,9 @@ def test_release_takes_the_dates_of_the_hold_and_the_receipt_shows_both(model: P
 @pytest.mark.parametrize("twice", [NO_TERMS, HELD])
 def test_a_held_request_is_not_recorded_again(model: Path, twice: Terms) -> None:
     requests.request(model, ["p3"], terms=HELD)
-    with pytest.raises(ParameterError, match=r"'p3' is on hold since 20.* \(case 12\); `unlearn release` ends the"):
+    with pytest.raises(
+        ParameterError, match=r"'p3' has been on hold since 20.* \(case 12\); `unlearn release` ends the"
+    ):
         requests.request(model, ["p4", "p3"], terms=twice)
     assert requests.status(model).state.pending == 0
 

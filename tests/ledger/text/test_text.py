@@ -199,7 +199,7 @@ def test_parquet_with_categories_or_line_breaks_is_read_as_csv_is(spoken: Origin
 @pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "newton-removal"])
 def test_other_mechanisms_refuse_text_in_one_sentence(spoken: Original, tmp_path: Path, mechanism: str) -> None:
     asked = {"epsilon": 1.0} if mechanism == "langevin" else {}
-    with pytest.raises(ParameterError, match=f"text means nothing for {mechanism}, .*--mechanism newton-removal"):
+    with pytest.raises(ParameterError, match=f"`text` does not apply to {mechanism}, .*--mechanism newton-removal"):
         initialise(tmp_path / "model", tickets(spoken.data), mechanism=mechanism, **asked)
 
 

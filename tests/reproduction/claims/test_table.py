@@ -114,7 +114,7 @@ def test_a_table_of_ones_own_can_be_read(tmp_path):
         ({"expected": {"relation": "resembles"}}, "claim a-claim: expected: Input tag 'resembles'"),
         ({"expected": {"relation": "equals", "values": []}}, r"claim a-claim: expected\.equals\.values"),
         ({"expected": {"relation": "equals", "values": [1], "absolute": 0.1}}, "a tolerance needs a `why`"),
-        ({"expected": ORDER}, "give low, high or both"),
+        ({"expected": ORDER}, "give `low`, `high` or both"),
         ({"expected": {"relation": "equals", "values": [float("nan")]}}, "finite number"),
         ({"verdict": "reproduced"}, "claim a-claim: verdict: Extra inputs"),
         ({"statement": ""}, "claim a-claim: statement"),

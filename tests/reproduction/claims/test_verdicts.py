@@ -34,7 +34,7 @@ def reading_lines(reading):
     if reading is None:
         return []
     return [
-        *([f"the cause, which other claims share: {reading.cause}"] if reading.cause else []),
+        *([f"the cause, shared with other claims: {reading.cause}"] if reading.cause else []),
         f"the paper assumes: {reading.assumes}",
         f"the setting: {reading.setting}",
         f"what would make it right: {reading.right_if}",

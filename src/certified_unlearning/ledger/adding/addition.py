@@ -40,7 +40,7 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether the file had been added already, so that the current version was made from it.
+        known: Whether the current version had been made by adding this file already.
         deleted: Files that an interrupted command had left behind.
         pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.
@@ -84,8 +84,8 @@ def add(
         why = method_of(directory, model).no_additions
         if why is not None:
             raise ParameterError(
-                f"nothing can be added to a model by {model.learner.mechanism}: {why}; make a new model of all records "
-                "with `unlearn init`, without the people who were removed"
+                f"no records can be added to a model of {model.learner.mechanism}: {why}; instead, use "
+                "`unlearn init` to make a new model from all records except those of removed people"
             )
         place = pick_device(model.device)
         with finished_by_the_next(path, BY_APPLY):

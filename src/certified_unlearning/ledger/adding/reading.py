@@ -25,7 +25,8 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training.forms import adding
 
 UNCHANGED = (
-    "nothing was added: correct the file, or leave such rows out, because the declaration of `unlearn init` stays fixed"
+    "nothing was added: correct the file or leave such rows out, because the declaration that `unlearn init` recorded "
+    "cannot be changed"
 )
 
 
@@ -194,7 +195,7 @@ def _require_unlike_removed(
         removed = next((each for each in others if each in requested), None)
         if removed is not None:
             raise ParameterError(
-                f"identifier {new!r} may be {ledger.names.with_difference(new, removed)} and "
+                f"identifier {new!r} may be {ledger.names.with_difference(new, removed)}; the latter "
                 f"{_removed(removed, ledger, state)}: if both are one person, leave the rows out; otherwise, "
                 "give --one-spelling; nothing was added"
             )

@@ -110,7 +110,9 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
         StorageError: The directory or the ledger cannot be written, or another command is running.
     """
     if to is None and name is None:
-        raise ParameterError("name the copy: --to with its directory, or --name for a copy that you make yourself")
+        raise ParameterError(
+            "give --to with a directory for the copy, or --name with a name for a copy that you make yourself"
+        )
     name = checked_name(str(to.resolve()) if name is None and to is not None else str(name))
     directory = ModelDirectory(path)
     if to is not None:
@@ -202,8 +204,8 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
         if known.path is not None:
             where, again = f"is in {known.path}", f"give --to {known.path}"
         raise ParameterError(
-            f"the copy {name!r} {where}: {again} to replace it, "
-            "--withdraw if it is gone, or another name; nothing was recorded"
+            f"the copy {name!r} {where}: {again} to replace it, use --withdraw if the copy is gone, or choose another "
+            "name; nothing was recorded"
         )
 
 
@@ -220,13 +222,13 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
     """Raise `ParameterError` unless a directory is new, empty, or holds an earlier copy."""
     place, model = to.resolve(), directory.path.resolve()
     if place.is_relative_to(model) or model.is_relative_to(place):
-        raise ParameterError(f"{to} must not be the model directory, be inside it or contain it")
+        raise ParameterError(f"{to} must not be the model directory, lie inside it or contain it")
     if to.exists() and not to.is_dir():
         raise ParameterError(f"{to} is no directory")
     others = sorted(each.name for each in to.iterdir()) if to.is_dir() else []
     strange = [each for each in others if each not in (WEIGHTS, CERTIFICATE, COLUMNS)]
     if strange:
-        raise ParameterError(f"{to} contains more than a copy of a model ({strange[0]}); name a new directory")
+        raise ParameterError(f"{to} contains more than a copy of a model, such as {strange[0]}; choose a new directory")
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
@@ -244,7 +246,9 @@ def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:
 
     current = state.current
     if not current.certificate.publishes_weights:
-        raise ParameterError("this model's weights are secret: its answers are certified, and nothing may be copied")
+        raise ParameterError(
+            "this model must not be copied: its weights are secret, and its certificate covers only answers"
+        )
     weights, model = directory.recorded_weights(current), read_stored(directory, state)
     certificate = directory.recorded_certificate(current)
     if current.lost_since:

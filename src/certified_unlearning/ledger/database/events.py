@@ -54,7 +54,7 @@ def event_of(row: Sequence[Any]) -> Event:
     payload = payload_of(text, sequence)
     salt = payload.pop("salt", None)
     if salt is not None and not (isinstance(salt, str) and _SALT.fullmatch(salt)):
-        raise LedgerError(f"event {sequence} of the ledger was tampered with: {salt!r} is no salt")
+        raise LedgerError(f"event {sequence} of the ledger was tampered with: {salt!r} is not a valid salt")
     return Event(sequence, time, kind, subject, payload, event_hash, salt)
 
 
@@ -69,5 +69,5 @@ def payload_of(text: str, sequence: int) -> dict[str, Any]:
     except ValueError as error:
         raise LedgerError(f"event {sequence} of the ledger was tampered with: {error}") from error
     if not isinstance(payload, dict):
-        raise LedgerError(f"event {sequence} of the ledger was tampered with: its payload is no object")
+        raise LedgerError(f"event {sequence} of the ledger was tampered with: its payload is not a JSON object")
     return payload

@@ -142,8 +142,8 @@ def _missing(ledger: Ledger, rows: Sequence[Row], source: Path) -> Sequence[Row]
     raise DataError(
         f"{source} and {ledger.path} have {counted(common, 'event')} in common and then differ, so something was "
         f"recorded after the restore ({counted(len(own) - common, 'event')}): restore the backup once more, run "
-        "`unlearn replay` first, and record it again. If only one of them was migrated, run `unlearn migrate` on the "
-        "other one first; nothing was done"
+        "`unlearn replay`, and then record these events again. If only one of them was migrated, run `unlearn migrate` "
+        "on the other one first; nothing was done"
     )
 
 
@@ -184,8 +184,8 @@ def _follow(directory: ModelDirectory, ledger: Ledger, before: State, own: int) 
         except (DataError, LedgerError) as error:
             raise LedgerError(
                 f"the files of {directory.path} belong neither to the last event nor to the backup's last event, {own} "
-                f"({error}): a command was running while the backup was made, or a part of the backup is missing; "
-                "restore another backup; nothing was done"
+                f"({error}). Either a command was running while the backup was made, or a part of the backup is "
+                "missing; restore another backup; nothing was done"
             ) from error
 
 

@@ -144,7 +144,7 @@ def _rows_ahead(path: Path, last: Last) -> list[Row]:
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:
         raise _OtherEventsError(
-            f"{path} is the log of another directory, or of another history of this one, or only one of the two is "
-            "migrated (then run `unlearn migrate`)"
+            f"{path} is the log of another directory or of another history of this directory, or only one of log and "
+            "directory was migrated (in that case, run `unlearn migrate`)"
         )
     return rows[last.sequence :]

@@ -58,7 +58,7 @@ def checked_place(to: Path, directory: Path) -> Path:
     """
     place = to.resolve()
     if place.is_relative_to(directory.resolve()):
-        raise ParameterError(f"{to} is in the model directory: what destroys the model would destroy the log, too")
+        raise ParameterError(f"{to} is in the model directory: whatever destroys the model would also destroy the log")
     if place.is_dir():
         raise ParameterError(f"{to} is a directory; name a file in it, such as {to / 'log.jsonl'}")
     if not place.parent.is_dir():
@@ -73,8 +73,8 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
     Args:
         ledger: The ledger.
-        version: Whether to raise the error only if the log may have a newer version of the model, for a caller that
-            depends on nothing else.
+        version: Whether to raise the error only if the log may have a newer version of the model. This is for callers
+            to which no other events matter.
     """
     standing = standing_settled(ledger)
     if standing is None:

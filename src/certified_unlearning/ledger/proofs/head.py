@@ -61,9 +61,10 @@ def require_prefix(earlier: Head, hashes: Sequence[bytes], where: Path) -> None:
     """
     if earlier.size > len(hashes):
         raise LedgerError(
-            f"{where} is behind: the head {earlier} is of {earlier.size:,} events, and the log has {len(hashes):,}. "
-            "Either events were dropped from the end, or the directory was restored from a backup: then `unlearn "
-            "replay` brings it up to date, from the log in a second place or the lost directory's ledger.sqlite"
+            f"{where} is behind: the head {earlier} covers {earlier.size:,} events, but the log has {len(hashes):,}. "
+            "Either events were dropped from the end of the log, or the directory was restored from a backup. In the "
+            "latter case, `unlearn replay` brings it up to date, from the log in a second place or from the "
+            "ledger.sqlite of the lost directory"
         )
     if merkle.root(hashes[: earlier.size]) != earlier.root:
         raise LedgerError(

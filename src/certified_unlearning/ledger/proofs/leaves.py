@@ -29,7 +29,8 @@ _SHOWN: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""The fields that a receipt shows, by kind of event. All others enter the tree as a digest that nobody can guess."""
+"""The fields that a receipt shows, by kind of event. All other fields enter the
+tree as a digest that nobody can guess."""
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,9 @@ def _check_order(receipt: Receipt) -> None:
             raise ReceiptError("the receipt shows the answer to a person other than the one it names")
         return
     if not found or not found.keys() <= set(STAGES):
-        raise ReceiptError(f"a receipt of a request shows some of the events {', '.join(STAGES)}, got {[*found]}")
+        raise ReceiptError(
+            f"a receipt of a request must show some of the events {', '.join(STAGES)}, and no others, got {[*found]}"
+        )
     held, request, planned, applied = (found.get(kind) for kind in STAGES)
     if any(each is not None and each.subject != receipt.pseudonym for each in (held, request)):
         raise ReceiptError("the receipt shows the request of a person other than the one it names")
@@ -259,5 +261,5 @@ def _text(value: Any) -> str:
 
 def _proof(values: Any) -> list[bytes]:
     if not isinstance(values, list) or len(values) > 128:
-        raise DataError("a proof is a short list of hashes")
+        raise DataError("a proof must be a list of at most 128 hashes")
     return [bytes.fromhex(_text(each)) for each in values]

@@ -60,7 +60,7 @@ def sign(head: str, key_file: Path) -> Signature:
     except OSError as error:
         raise DataError(f"cannot read {key_file}: {error.strerror}") from error
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise DataError(f"{key_file} holds no private key in PEM without a password: {error}") from error
+        raise DataError(f"{key_file} does not hold an unencrypted private key in PEM: {error}") from error
     if not isinstance(key, Ed25519PrivateKey):
         raise DataError(f"{key_file} holds a key that is not an Ed25519 key")
     return Signature(key.public_key().public_bytes_raw(), key.sign(_PURPOSE + head.encode()))
@@ -79,7 +79,7 @@ def check(signed: Signature, head: str, key_file: Path | None) -> None:
         LedgerError: The signature belongs to a different head, or to a different key.
     """
     if key_file is not None and _public_key(key_file) != signed.public_key:
-        raise LedgerError(f"the receipt is signed with another key than that of {key_file}")
+        raise LedgerError(f"the receipt is signed with a key other than that of {key_file}")
     try:
         Ed25519PublicKey.from_public_bytes(signed.public_key).verify(signed.value, _PURPOSE + head.encode())
     except (InvalidSignature, ValueError) as error:
@@ -92,7 +92,7 @@ def _public_key(path: Path) -> bytes:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise DataError(f"{path} holds no public key in PEM: {error}") from error
+        raise DataError(f"{path} does not hold a public key in PEM: {error}") from error
     if not isinstance(key, Ed25519PublicKey):
         raise DataError(f"{path} holds a key that is not an Ed25519 key")
     return key.public_bytes_raw()

@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def waiting_of(state: State) -> Waiting | None:
-    """Return the rows that wait to be added; None if no `add` was begun."""
+    """Return the rows that wait to be added; None if no `add` was started."""
     planned = state.planned
     return None if planned is None or planned.addition is None else Waiting(planned.version, state.rows)
 
@@ -107,7 +107,7 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """Return whether the copy, just made by `changed` from a copy that was checked, has the planned digest.
+        """Return whether a copy that `changed` has just made has the planned digest; its previous state was checked.
 
         Args:
             gone: Rows of the table that were removed.
@@ -134,12 +134,12 @@ class TrainingCopy(ABC):
 
         Args:
             owned: The rows that have an owner.
-            count: The number of rows. Rows after these come from an `add` that has begun.
+            count: The number of rows. Rows after these come from an unfinished `add`.
         """
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return how many terms sums over rows have, with waiting rows; None if the number of rows determines this."""
+        """Return the numbers of terms in sums over rows, with waiting rows; None if the number of rows gives them."""
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

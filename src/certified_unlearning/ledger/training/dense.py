@@ -178,7 +178,10 @@ class DenseCopy(TrainingCopy):
         return next((added for file, added, _ in self._files_of(waiting) if file == path), None)
 
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
-        """See `TrainingCopy.holds`. After mere zeroing, only the zeroed rows are read: the others were read before."""
+        """See `TrainingCopy.holds`. If rows were only zeroed, not added, only the zeroed rows are read.
+
+        The other rows were read before.
+        """
         if waiting is not None:
             return self.digests([Asked(key)]) == [planned]
         rows, labels = self.take(gone)
@@ -227,7 +230,7 @@ class DenseCopy(TrainingCopy):
         return int(left[0]) if len(left) else None
 
     def terms_with(self, waiting: Waiting) -> None:
-        """See `TrainingCopy.terms_with`. The result is None: the number of rows determines these numbers."""
+        """See `TrainingCopy.terms_with`. Return None, because the number of rows determines these numbers."""
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`."""

@@ -38,7 +38,7 @@ def beginning(directory: ModelDirectory, *, sparse: bool, targets: bool) -> Iter
 
 @contextmanager
 def adding(directory: ModelDirectory, version: int) -> Iterator[Writer]:
-    """Yield a writer of the rows that a version adds, to files where they wait. They are durable after the block."""
+    """Yield a writer for the files in which the rows that a version adds wait. The rows are durable after the block."""
     if directory.is_sparse:
         with _sparse_file(directory.added_rows(version)) as writer:
             yield writer

@@ -1,7 +1,8 @@
 """Sparse rows: the three arrays of a CSR matrix, and labels, in one file for each version.
 
-A version's file is written as a new file. The old one is overwritten and deleted when the new version counts, like old
-weights. A removed row becomes empty, so that its number of entries is gone, too. Rows are float32 numbers.
+Each version has a new file. When the new version is the current one, the file of the previous version is overwritten
+and deleted, like old weights. A removed row becomes empty, so that its number of entries is gone, too. Rows are float32
+numbers.
 """
 
 import functools

@@ -25,8 +25,8 @@ class Reading(BaseModel):
         assumes: Assumptions of the paper for the claim, and how the check satisfies them.
         setting: Constants, data and grid of the check, and who chose them.
         right_if: Condition under which the paper would be right: the smallest change of the claim, or of an assumption.
-        cause: The error, in one short clause without a full stop, if one error contradicts several claims. All of
-            these claims must have the same `right_if`. Empty if no other contradiction has this cause.
+        cause: The error, in one short clause without a full stop, if several claims are wrong because of the same
+            error. All of these claims must have the same `right_if`. Empty if no other contradiction has this cause.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

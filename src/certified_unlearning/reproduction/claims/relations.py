@@ -215,7 +215,7 @@ class Between(_Relation):
     @model_validator(mode="after")
     def _has_an_end(self) -> "Between":
         if self.low is None and self.high is None:
-            raise ValueError("give low, high or both")
+            raise ValueError("give `low`, `high` or both")
         return self
 
     def findings(self, measured: Sequence[Quantity]) -> list[Finding]:

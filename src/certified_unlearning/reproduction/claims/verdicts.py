@@ -24,7 +24,7 @@ VerdictName = Literal["reproduced", "contradicted", "not run"]
 OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
 """Names for the claims of each owner, in the order in which owners are counted."""
 READINGS = {
-    "cause": "the cause, which other claims share",
+    "cause": "the cause, shared with other claims",
     "assumes": "the paper assumes",
     "setting": "the setting",
     "right_if": "what would make it right",
@@ -33,7 +33,7 @@ READINGS = {
 NARROWEST_TABLE = 60
 """Smallest width of a terminal, in columns, for which a table is printed."""
 _PROVEN = re.compile(r"\b(Theorem|Lemma|Corollary|Proposition|Algorithm)")
-"""Words that, in a claim's source, mark statements that a paper proves."""
+"""Words in a claim's source that mark a statement with a proof in the paper."""
 _REFERRING = re.compile(r"(They|It|This|That|These|Those)\b")
 _COLOURS: dict[VerdictName, str] = {"reproduced": "green", "contradicted": "red", "not run": "yellow"}
 

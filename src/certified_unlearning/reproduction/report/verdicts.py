@@ -50,7 +50,7 @@ class PapersClaims:
         claims: Claims of the paper and of its authors' code, in the order of `claims.ranked`.
         ours: Claims of this project about the paper, in the same order.
         own: Numbers of the paper's own claims by verdict and severity; None if the paper has no claims.
-        apart: Numbers of all other claims, in words; empty if there are none.
+        apart: Text with the numbers of all other claims, by owner and verdict; empty if there are none.
     """
 
     title: str
@@ -69,7 +69,7 @@ class Verdicts:
         papers: Papers with their claims.
         total: Number of all claims, of any owner.
         own: Numbers of the papers' own claims by verdict and severity; None if there are none.
-        apart: Numbers of all other claims, in words; empty if there are none.
+        apart: Text with the numbers of all other claims, by owner and verdict; empty if there are none.
         owners: Owners of claims, with a name for the claims of each owner.
         severities: Severities that occur, from the worst to the mildest.
         places: Parts of papers that sources name, in order of appearance.

@@ -37,13 +37,13 @@ def require_shards(plan: ExperimentPlan, shards: RowShards, device: torch.device
     """Raise `ParameterError` if processes share a job whose plan is for one process, or have too few GPUs."""
     if shards.ranks > 1 and not plan.settings.row_shards:
         raise ParameterError(
-            f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single process: "
-            "set processes or row_shards in params.yaml and make the plan again"
+            f"{shards.ranks} processes share this job, but its plan was made for a single process, without "
+            "`row_shards`: set `processes` or `row_shards` in params.yaml, and make the plan again"
         )
     if shards.ranks > 1 and device.type == "cuda" and local_rank() >= torch.cuda.device_count():
         raise ParameterError(
-            f"this machine has {torch.cuda.device_count()} GPUs for more processes than that, but each process needs a "
-            "GPU: set processes to at most the number of GPUs, or device to cpu"
+            f"each process needs a GPU, but there are more processes than GPUs ({torch.cuda.device_count()}) on this "
+            "machine: set `processes` to at most the number of GPUs, or `device` to cpu"
         )
 
 

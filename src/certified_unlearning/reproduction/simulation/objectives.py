@@ -117,7 +117,7 @@ class Objectives:
         if shared and not isinstance(self._data.train_features, np.ndarray):
             raise DataError(
                 f"the rows of {self._data.name} are on disk, but processes can share only mini-batches in memory: "
-                "leave out processes and row_shards"
+                "leave out `processes` and `row_shards`"
             )
         others, their_labels = self._others
         cyclic: Callable[..., Objective] = partial(ShardedCycle, shards=self._shards) if shared else CyclicObjective

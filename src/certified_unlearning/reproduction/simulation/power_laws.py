@@ -15,7 +15,7 @@ import pandas as pd
 RESAMPLES = 4000
 CONFIDENCE = 0.95
 LEAST_RANGE = 16
-"""Smallest quotient of the ends of a range of x; over a shorter range, a slope says little about a rate."""
+"""Smallest ratio of the largest x to the smallest x; over a shorter range, a slope says little about a rate."""
 Statistic = Literal["mean", "root mean square"]
 
 

@@ -145,9 +145,10 @@ class RegisteredModel:
                 if (number > version or others) and (number, weights) not in lost:
                     raise TrackingError(
                         f"version {each.version} of {self.name} in MLflow is version {number} of this ledger"
-                        f"{' with other weights' if others else ''}, and the directory is at version {version}: this "
-                        "directory is outdated, perhaps restored from a backup, and could bring back removed people; "
-                        "update it first, or, if it was updated, delete this version in MLflow; nothing was recorded"
+                        f"{' with other weights' if others else ''}, but the directory is at version {version}. The "
+                        "directory is outdated, perhaps restored from a backup, and could bring back removed people. "
+                        "Update it first; if it is up to date already, delete this version in MLflow. Nothing was "
+                        "recorded"
                     )
 
     def put(self, entry: Entry) -> Put:
@@ -163,7 +164,7 @@ class RegisteredModel:
             TrackingError: MLflow stops answering, or does not store what is sent.
             StorageError: Files cannot be written.
         """
-        with self._answering("the copy is recorded: run it again to finish it"):
+        with self._answering("the copy is recorded; run the command again to finish it"):
             if not self._is_there():
                 described = f"Versions of a model that can unlearn. The alias `{ALIAS}` names the newest one."
                 self._client.create_registered_model(self.name, {OWNER_TAG: self._owner}, described)
@@ -191,7 +192,7 @@ class RegisteredModel:
             TrackingError: MLflow stops answering.
         """
         marked = []
-        with self._answering("older versions may not be marked yet: run it again"):
+        with self._answering("older versions may not be marked yet; run the command again"):
             for each in self._versions():
                 number = self._number(each)
                 if is_outdated(number, each.tags.get(WEIGHTS_TAG, "")) and OUTDATED_TAG not in each.tags:
@@ -219,7 +220,7 @@ class RegisteredModel:
             TrackingError: MLflow stops answering, or files on its server cannot be deleted.
             StorageError: Files on this machine cannot be deleted.
         """
-        with self._answering("older versions may still be there: run it again"):
+        with self._answering("older versions may still be there; run the command again"):
             versions = self._versions()
             same = (version, weights_sha256)
             old = [each for each in versions if (self._number(each), each.tags.get(WEIGHTS_TAG)) != same]
@@ -265,8 +266,8 @@ class RegisteredModel:
         text = version.tags.get(VERSION_TAG, "")
         if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
             raise TrackingError(
-                f"version {version.version} of {self.name} in MLflow has the tag {VERSION_TAG} = {text!r}, which must "
-                "be the number of a version of its ledger: somebody changed it"
+                f"version {version.version} of {self.name} in MLflow has the tag {VERSION_TAG} = {text!r}, but "
+                "this tag must be the number of a version in the ledger: somebody changed the tag"
             )
         return int(text)
 
@@ -374,7 +375,7 @@ class RegisteredModel:
         if _listed(files, names):
             raise TrackingError(
                 f"MLflow at {self.address} did not delete the files of run {run.info.run_id}, which hold an old model: "
-                f"delete {run.info.artifact_uri} by hand, and run it again"
+                f"delete {run.info.artifact_uri} by hand, and run the command again"
             )
 
 

@@ -27,7 +27,7 @@ def sweep_point(run: Run, last: Row, requests: int) -> str:
     spread = f" ± {last['accuracy_std']:.4f} over {last['trials']:,} trials" if last["trials"] > 1 else ""
     return (
         f"{run.method}: {removed} of {run.constants.n:,} removed{several} from a model learned in "
-        f"{counted(run.learning_steps, 'step')}; answered in {steps}{noise}.\n\n{_guarantee(run, last)}\n\n"
+        f"{counted(run.learning_steps, 'step')}; the removal took {steps}{noise}.\n\n{_guarantee(run, last)}\n\n"
         f"Test accuracy {last['accuracy_mean']:.4f}{spread}; guessing the most frequent class gets "
         f"{last['majority']:.4f} right."
     )
