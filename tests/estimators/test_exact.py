@@ -191,7 +191,7 @@ def test_what_is_interrupted_leaves_everything_and_ends_alike_when_made_again(
     ("parameters", "said"),
     [
         ({"mechanism": "sgd"}, "mechanism must be one of"),
-        ({"batch_size": 8}, "batch_size must be at most the number of records minus one"),
+        ({"batch_size": 8}, "batch_size must be below the number of records"),
         ({"step_size": 0.0}, "step_size"),
         ({"sigma": -1.0}, "sigma"),
         ({"radius": 0.0}, "radius"),

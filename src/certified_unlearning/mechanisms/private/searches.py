@@ -158,6 +158,6 @@ def _require_records(learned: int, validated: int, records: BoundedRecords) -> i
     """Return the number of records to learn from, after a check that the number of all records is the planned one."""
     if len(records) != learned + validated:
         raise ParameterError(
-            f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)}"
+            f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)} in all"
         )
     return learned

@@ -129,7 +129,7 @@ class LinearQueries:
             sums, noisy = start.new_zeros(2, trials, steps, self.method.answers)
         except (RuntimeError, TypeError) as error:
             raise ParameterError(
-                f"{steps:,} steps, whose sums and models are kept, do not fit in memory: take fewer steps"
+                f"the sums and models of {steps:,} steps do not fit in memory: take fewer steps"
             ) from error
         models[:, 0] = start
         run = QueryRun(records.clone(), sums, noisy, models, sigma)
