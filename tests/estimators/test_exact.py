@@ -210,7 +210,7 @@ def test_requests_that_make_no_sense_are_refused() -> None:
     for request, said in ([[8], "0 to 7"], [[1, 1], "twice"], [[*range(8)], "every record"]):
         with pytest.raises(ParameterError, match=said):
             model.unlearn(request)
-    with pytest.raises(AssumptionError, match="batch_size must be at most"):
+    with pytest.raises(AssumptionError, match="batch_size must be below"):
         model.unlearn([0, 1, 2])
     assert np.array_equal(model.coef_, before)
     assert model.certificate_.requests == 0

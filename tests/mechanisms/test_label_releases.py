@@ -134,7 +134,7 @@ def test_radii_of_unlearning_boxes_break_the_guarantee():
     ("changes", "relation", "budgets", "words"),
     [
         ("removals", "replace-one", EVERY, "boxes for the changes 'additions and removals', got 'removals'"),
-        ("removals", "add-remove", EVERY, "additions and removals or additions or removals, got 'removals'"),
+        ("removals", "add-remove", EVERY, "'additions and removals' or 'additions or removals', got 'removals'"),
         ("substitutions", "add-remove", EVERY, "got 'substitutions'"),
         ("additions or removals", "replace-one", EVERY, "got 'additions or removals'"),
         ("additions and removals", "replace-one", (1, 2, 4), r"up to the largest, 4, but k = 3 is missing"),
