@@ -178,7 +178,7 @@ def test_what_voids_the_guarantee_is_refused() -> None:
     with pytest.raises(AssumptionError, match="k = 3 is missing"):
         publish_mean_share(fitted(budgets=(1, 2, 4)), X, epsilon=1.0, delta=1e-6)
     model = fitted()
-    with pytest.raises(AssumptionError, match="must be 'replace-one' .* got 'add-remove'"):
+    with pytest.raises(AssumptionError, match=r"must be 'replace-one' .* got 'add-remove'"):
         publish_mean_share(model, epsilon=1.0, delta=1e-6, relation="add-remove")
     assert publish_mean_share(model, X, epsilon=1.0, delta=1e-6, relation="add-remove").relation == "add-remove"
     for wrong in ({"epsilon": 0.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.0}):

@@ -517,7 +517,9 @@ def test_what_is_wrong_with_a_paper_of_others_is_said(
 @pytest.mark.parametrize("group", ["presets", "collections"])
 def test_a_name_that_is_no_directory_below_results_is_refused(content: dict[str, Any], group: str, name: str) -> None:
     content[group][name] = content["presets"]["smoke"] if group == "presets" else ["smoke"]
-    with pytest.raises(ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but must")):
+    with pytest.raises(
+        ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but such a name must")
+    ):
         parameters.check(content)
 
 
@@ -571,8 +573,8 @@ def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None
         ("own_data.loans.ranges", {"age": [1]}, "ranges.age is [1], but must be [lowest, highest] for"),
         ("own_data.loans.ranges", {"age": [1, "x"]}, "ranges.age contains 'x', but must be [lowest, "),
         ("own_data.loans.ranges", {"age": [1, float("nan")]}, "ranges.age contains nan, but must be [lowest, "),
-        ("own_data.digits", LOANS, "own_data.digits has the name of another data set; give it another"),
-        ("own_data.my loans", LOANS, "'my loans' is the name of a table, but must consist of letters, digits"),
+        ("own_data.digits", LOANS, "own_data.digits has the name of another data set; give it another name"),
+        ("own_data.my loans", LOANS, "'my loans' is the name of a table, but such a name must consist of letters"),
         ("own_data", ..., "own_data is missing"),
     ],
 )  # fmt: skip
@@ -593,7 +595,9 @@ def test_a_data_set_that_is_nowhere_is_named_where_there_are_no_tables(content: 
 
 def test_a_number_is_no_name(content: dict[str, Any]) -> None:
     content["collections"][2024] = ["smoke"]
-    with pytest.raises(ParameterError, match="collections has the name 2024, which must be text: write '2024'"):
+    with pytest.raises(
+        ParameterError, match="collections contains the name 2024, but names must be text: write '2024'"
+    ):
         parameters.check(content)
 
 

@@ -29,7 +29,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    dataset: str = Field(description="the name of a built-in data set, or of a data set in `own_data`")
+    dataset: str = Field(description="the name of a known data set, or of a data set in `own_data`")
     features: str | None = Field(
         description="hog or resnet18 for images; or null for the usual features, which are hog if there is a choice"
     )

@@ -411,11 +411,13 @@ def _check_names(content: dict[str, Any], source: str) -> None:
     for group, kind in kinds.items():
         for name in content[group]:
             if not isinstance(name, str):
-                raise ParameterError(f"{source}: {group} has the name {name!r}, which must be text: write '{name}'")
+                raise ParameterError(
+                    f"{source}: {group} contains the name {name!r}, but names must be text: write '{name}'"
+                )
             if not _NAME.fullmatch(name):
                 raise ParameterError(
-                    f"{source}: {name!r} is the name of a {kind}, but must consist of letters, digits, dots, hyphens "
-                    "and underscores, and must begin with a letter or digit"
+                    f"{source}: {name!r} is the name of a {kind}, but such a name must consist of letters, digits, "
+                    "dots, hyphens and underscores, and must begin with a letter or digit"
                 )
     for name in content["collections"]:
         if name in content["presets"]:
@@ -427,7 +429,7 @@ def _check_own_data(parameters: Parameters, source: str) -> None:
     known = {each.name: each for each in data_sets(parameters.known)}
     for name, table in parameters.own_data.items():
         if name in known:
-            raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another")
+            raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another name")
         declaration.check(table, f"{source}: own_data.{name}")
         if table.class_weight is not None:
             raise ParameterError(

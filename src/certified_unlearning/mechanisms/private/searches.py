@@ -134,7 +134,7 @@ def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
         if uniform < numerator:
             return candidate
         uniform -= numerator
-    raise AssertionError("a share below 1 of a sum lies in one of its parts")
+    raise AssertionError("a number below the sum of the probabilities must select one of the candidates")
 
 
 def bits(key: int, count: int) -> int:
