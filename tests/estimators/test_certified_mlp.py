@@ -225,7 +225,7 @@ def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
     [
         (lambda learned: learned.parameters[0].add_(10), "parameters lie outside their box"),
         (lambda learned: learned.box[0].upper[1].add_(10), "a larger budget must have a larger box"),
-        (lambda learned: learned.box[0].lower[0].mul_(torch.nan), "a bound of parameters is not finite"),
+        (lambda learned: learned.box[0].lower[0].mul_(torch.nan), "bounds of parameters must be finite"),
     ],
 )
 def test_a_file_whose_boxes_are_none_is_refused(changed: Callable[[Learned], Any], said: str, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_larger_requests_than_planned_take_more_steps(parity):
         (SecretStateDescentToDelete, {"adjacency": "remove"}, "adjacency must be one of zero-out, replace"),
         (SecretStateDescentToDelete, {"accountant": "as published", "records": 2}, "one record per request"),
         (PublishedStateDescentToDelete, {"accountant": "as published", "steps": 2}, "prescribes both"),
-        (PublishedStateDescentToDelete, {"steps": 2, "sigma": 1.0}, "not both"),
+        (PublishedStateDescentToDelete, {"steps": 2, "sigma": 1.0}, "cannot both be given"),
         (PublishedStateDescentToDelete, {"sigma": -1.0}, "sigma must be"),
     ],
 )
@@ -142,7 +142,7 @@ def test_published_state_compares_with_retraining_noised_once_unless_told_otherw
     tightened = model(PublishedStateDescentToDelete, accountant="shifted").fit(*parity).unlearn([3, 4])
     assert "continues from each published model" in tightened.certificate_.comparator
     assert "no statement about a model that is retrained and noised once" in tightened.privacy_report()
-    with pytest.raises(ParameterError, match="accountant conditional needs published state"):
+    with pytest.raises(ParameterError, match="accountant 'conditional' needs published state"):
         model(SecretStateDescentToDelete, accountant="conditional").fit(*parity)
 
 

@@ -191,7 +191,7 @@ def test_what_is_interrupted_leaves_everything_and_ends_alike_when_made_again(
     ("parameters", "said"),
     [
         ({"mechanism": "sgd"}, "mechanism must be one of"),
-        ({"batch_size": 8}, "batch_size must be at most the number of records minus one"),
+        ({"batch_size": 8}, "batch_size must be below the number of records"),
         ({"step_size": 0.0}, "step_size"),
         ({"sigma": -1.0}, "sigma"),
         ({"radius": 0.0}, "radius"),
@@ -210,7 +210,7 @@ def test_requests_that_make_no_sense_are_refused() -> None:
     for request, said in ([[8], "0 to 7"], [[1, 1], "twice"], [[*range(8)], "every record"]):
         with pytest.raises(ParameterError, match=said):
             model.unlearn(request)
-    with pytest.raises(AssumptionError, match="batch_size must be at most"):
+    with pytest.raises(AssumptionError, match="batch_size must be below"):
         model.unlearn([0, 1, 2])
     assert np.array_equal(model.coef_, before)
     assert model.certificate_.requests == 0

@@ -173,12 +173,12 @@ def test_radii_of_trained_neighbours_move_shares_by_no_more() -> None:
 
 
 def test_what_voids_the_guarantee_is_refused() -> None:
-    with pytest.raises(AssumptionError, match="boxes of changes = additions and removals, got 'removals'"):
+    with pytest.raises(AssumptionError, match="boxes for the changes 'additions and removals', got 'removals'"):
         publish_mean_share(fitted(changes="removals"), X, epsilon=1.0, delta=1e-6)
     with pytest.raises(AssumptionError, match="k = 3 is missing"):
         publish_mean_share(fitted(budgets=(1, 2, 4)), X, epsilon=1.0, delta=1e-6)
     model = fitted()
-    with pytest.raises(AssumptionError, match="needs replace-one, got add-remove"):
+    with pytest.raises(AssumptionError, match=r"must be 'replace-one' .* got 'add-remove'"):
         publish_mean_share(model, epsilon=1.0, delta=1e-6, relation="add-remove")
     assert publish_mean_share(model, X, epsilon=1.0, delta=1e-6, relation="add-remove").relation == "add-remove"
     for wrong in ({"epsilon": 0.0, "delta": 1e-6}, {"epsilon": 1.0, "delta": 0.0}):

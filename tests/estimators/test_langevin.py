@@ -262,7 +262,7 @@ class TestMistakes:
             ({"sigma": -0.1}, "sigma must be .* above 0"),
             ({"steps": 0}, "steps must be a whole number, at least 1"),
             ({"records": 601}, "at most n = 600, got 601"),
-            ({"steps": 3, "sigma": 0.1}, "give sigma or steps, not both"),
+            ({"steps": 3, "sigma": 0.1}, "sigma and steps cannot both be given"),
             ({"accountant": "magic"}, "accountant must be one of lsi, lsi-tight, shifted, got .magic"),
             ({"adjacency": "add"}, "adjacency must be one of"),
             ({"dtype": "float16"}, "dtype must be one of float32, float64"),

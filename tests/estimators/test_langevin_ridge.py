@@ -313,7 +313,7 @@ class TestMistakes:
             ({"epsilon": 0}, "epsilon must be .* above 0, got 0"),
             ({"delta": 0}, "delta must lie strictly between 0 and 1, got 0"),
             ({"sigma": -0.1}, "sigma must be .* above 0"),
-            ({"steps": 3, "sigma": 0.1}, "give sigma or steps, not both"),
+            ({"steps": 3, "sigma": 0.1}, "sigma and steps cannot both be given"),
             ({"records": N + 1}, f"at most n = {N}, got {N + 1}"),
             ({"accountant": "magic"}, "accountant must be one of lsi, lsi-tight, shifted, got .magic"),
             ({"adjacency": "add"}, "adjacency must be one of"),

@@ -34,7 +34,7 @@ def test_labels_are_classes_or_none():
     noisy = PrivateLabels(model, rule="cauchy", epsilon=1.0, queries=200)
     # At radius 0 a label is the other one in 47 %: all of 200 alike with probability below 1e-50.
     assert {*noisy.predict(np.repeat(row, 200, axis=0)).tolist()} == {"cat", "dog"}
-    with pytest.raises(ParameterError, match="at most the 0 queries that are left of 200, got 1"):
+    with pytest.raises(ParameterError, match="at most 0, the number of queries left of 200, got 1"):
         noisy.predict(row)
 
 
@@ -47,7 +47,7 @@ def test_draws_are_new_each_time_whatever_the_seed_of_the_model():
 
 
 def test_what_voids_the_guarantee_is_refused():
-    with pytest.raises(AssumptionError, match="boxes of changes = additions and removals, got 'removals'"):
+    with pytest.raises(AssumptionError, match="boxes for the changes 'additions and removals', got 'removals'"):
         PrivateLabels(fitted(changes="removals"), rule="cauchy", epsilon=1.0)
     with pytest.raises(AssumptionError, match="k = 3 is missing"):
         PrivateLabels(fitted(budgets=(1, 2, 4, 8)), rule="cauchy", epsilon=1.0)

@@ -221,7 +221,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
         ({"features": ["height", "ill"]}, {}, "which is the label, not a feature"),
         ({}, {"C": 0}, "C must be a finite number above 0, got 0"),
         ({}, {"epsilon": -1}, "epsilon must be"),
-        ({}, {"mechanism": "langevin", "sigma": 1, "steps": 1}, "give sigma or steps, not both"),
+        ({}, {"mechanism": "langevin", "sigma": 1, "steps": 1}, "sigma and steps cannot both be given"),
         ({}, {"mechanism": "langevin", "sigma": 1e-12}, "rounding in float64 would take more than 10% of epsilon"),
     ],
 )

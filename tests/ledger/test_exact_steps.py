@@ -387,7 +387,7 @@ def test_so_many_that_no_batch_can_be_filled_are_refused_before_anything_is_done
         ({"mechanism": "quantized-sgd", "sigma": 0.1}, "`sigma` does not apply to quantized-sgd"),
         ({"mechanism": "sgd"}, "mechanism must be one of langevin, newton-removal, certified-ensemble, subsample-gd"),
         ({"batch_size": None}, "batch_size must be a number or 'auto'"),
-        ({"batch_size": 450}, "batch_size must be at most the number of records minus one"),
+        ({"batch_size": 450}, "batch_size must be below the number of records"),
         ({"device": "cuda"}, "device must be left out: noisy-sgd computes on the CPU"),
         ({"sigma": -1.0}, "sigma must be a finite number, at least 0"),
         ({"steps": 0}, "steps must be a whole number, at least 1"),

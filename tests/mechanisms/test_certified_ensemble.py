@@ -243,7 +243,7 @@ def test_what_a_check_compares() -> None:
         other = made()
         other.remove([3])
         getattr(other, name)[0][(shard + 1) % 5, -1] += 1e-9
-        with pytest.raises(DataError, match=f"gives other {name} than those kept"):
+        with pytest.raises(DataError, match=f"gives other values of `{name}` than those kept"):
             other.check(other.fresh())
     with pytest.raises(DataError, match="or other slices"):
         shards.check(made(seed=4))
@@ -371,7 +371,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     shards.remove([3])
     with pytest.raises(ParameterError, match="record 3 is not there"):
         shards.remove([3])
-    with pytest.raises(ParameterError, match="places must name slices"):
+    with pytest.raises(ParameterError, match="places must be pairs of a slice"):
         ShardState(Sharding(10, 2, 1, (1,))).remove([(0, 6)])
 
 

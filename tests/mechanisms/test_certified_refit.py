@@ -91,7 +91,7 @@ def test_a_solver_that_gets_nowhere_is_no_fit(monkeypatch: pytest.MonkeyPatch):
     rows, labels = problem(500, 5, 3)
     plan = plan_of(500, 5, 3, sigma=1e-6)
     monkeypatch.setattr(certified_refit, "_ROUNDS", 1)
-    with pytest.raises(InfeasibleError, match="after 1 Newton steps the gradient's norm is"):
+    with pytest.raises(InfeasibleError, match="after 1 Newton steps, the gradient's norm is"):
         refit(plan, objective_of(plan, rows, labels))
 
 

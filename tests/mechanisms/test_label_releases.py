@@ -133,8 +133,8 @@ def test_radii_of_unlearning_boxes_break_the_guarantee():
 @pytest.mark.parametrize(
     ("changes", "relation", "budgets", "words"),
     [
-        ("removals", "replace-one", EVERY, "boxes of changes = additions and removals, got 'removals'"),
-        ("removals", "add-remove", EVERY, "additions and removals or additions or removals, got 'removals'"),
+        ("removals", "replace-one", EVERY, "boxes for the changes 'additions and removals', got 'removals'"),
+        ("removals", "add-remove", EVERY, "'additions and removals' or 'additions or removals', got 'removals'"),
         ("substitutions", "add-remove", EVERY, "got 'substitutions'"),
         ("additions or removals", "replace-one", EVERY, "got 'additions or removals'"),
         ("additions and removals", "replace-one", (1, 2, 4), r"up to the largest, 4, but k = 3 is missing"),
@@ -162,7 +162,7 @@ def test_what_else_is_refused():
     descent = replace(DESCENT, loss="cross-entropy")
     three = replace(SETTINGS, network=dense_network(2, (), 3), descent=descent)
     classes = trained(three, outputs=3)
-    with pytest.raises(ParameterError, match="rule must be stable for more than two classes, got 'laplace'"):
+    with pytest.raises(ParameterError, match="rule must be 'stable' for more than two classes, got 'laplace'"):
         LabelRelease(three, classes, rule="laplace", epsilon=1.0, delta=DELTA)
     assert LabelRelease(three, classes, rule="stable", epsilon=1.0, delta=DELTA).labels(queries()[:1])[0] in (
         None,
@@ -175,7 +175,7 @@ def test_queries_are_counted_and_end():
     assert release.spent == (0, 0)
     release.labels(queries()[:2])
     assert release.spent == pytest.approx((1.0, 2e-6))
-    with pytest.raises(ParameterError, match="at most the 1 queries that are left of 3, got 2"):
+    with pytest.raises(ParameterError, match="at most 1, the number of queries left of 3, got 2"):
         release.labels(queries()[:2])
     assert release.answered == 2
     release.labels(queries()[:1])

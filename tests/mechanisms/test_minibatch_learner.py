@@ -401,7 +401,7 @@ def test_a_share_of_the_longest_step_is_stated_and_kept():
     [
         ({"batch_size": 3001}, ParameterError, "at most the number of records, 3000, got 3001"),
         ({"batch_size": 0}, ParameterError, "batch_size must be a whole number, at least 1"),
-        ({"sigma": 0.1, "steps": 3}, ParameterError, "give sigma or steps"),
+        ({"sigma": 0.1, "steps": 3}, ParameterError, "sigma and steps cannot both be given"),
         ({"step_share": 0.0}, ParameterError, "step_share must be a finite number above 0, got 0"),
         ({"step_share": 1.01}, ParameterError, r"step_share must be at most 1.* got 1\.01"),
         ({"adjacency": "remove"}, ParameterError, "zero-out, replace"),

@@ -243,7 +243,7 @@ def test_a_preset_may_leave_out_any_key(section: str) -> None:
         ("presets.smoke.learning_steps", 0, "learning_steps is 0, but must be \"learned\" (the least T"),
         ("presets.smoke.radius", 0, "presets.smoke.radius is 0, but must be null (no projection) or the radius"),
         ("presets.smoke.accountants", ["lsi", "lsy"], "presets.smoke.accountants contains 'lsy', but must be a list of "
-         "distinct accountants of Langevin unlearning, some of lsi, lsi-tight, shifted"),
+         "distinct accountants of Langevin unlearning, chosen from lsi, lsi-tight, shifted"),
         ("presets.smoke.shows", ["risk", "risk"], "shows is ['risk', 'risk'], but must be a list of distinct names "),
         (
             f"{LANGEVIN}.fig3a.epsilon",
@@ -290,7 +290,7 @@ def test_a_preset_may_leave_out_any_key(section: str) -> None:
         ("papers.langevin_unlearning.fig3c.epsilom", 1, "fig3c.epsilom is not a known key; did you mean epsilon?"),
         ("settings.trails", 5, "settings.trails is not a known key; did you mean trials?"),
         ("colour", "red", "colour is not a known key; known are preset, settings, papers, presets, collections"),
-        ("collections.paper", ["smoke", "mnits"], "collections.paper contains 'mnits', but must list some of digits, "),
+        ("collections.paper", ["smoke", "mnits"], "collections.paper contains 'mnits', but may contain only digits, "),
         ("collections.smoke", ["digits"], "smoke is the name of a preset and of a collection; rename one"),
         ("presets.smoke.features", "hog", "presets.smoke.features is 'hog', but must be null: digits offers no choice"),
         ("presets.smoke.features", 5, "presets.smoke.features is 5, but must be hog or resnet18 for images"),
@@ -438,9 +438,9 @@ def test_a_preset_may_show_papers_and_single_experiments(content: dict[str, Any]
     [
         (
             ["fig3d"],
-            "presets.smoke.shows contains 'fig3d', but must list some of accountants, audit, batch_sizes, ",
+            "presets.smoke.shows contains 'fig3d', but may contain only accountants, audit, batch_sizes, ",
         ),
-        (["langevin"], "presets.smoke.shows contains 'langevin', but must list some of "),
+        (["langevin"], "presets.smoke.shows contains 'langevin', but may contain only "),
         (["table2"], "presets.smoke.shows contains table2, which needs fig3a: add it"),
         (["table1", "fig3b", "fig3c", "fig5a"], "presets.smoke.shows contains table1, which needs fig4: add it"),
         (["fig3a", "accountants", "privacy_dynamics"], "shows contains accountants, which needs fig3b: add it"),
@@ -517,7 +517,9 @@ def test_what_is_wrong_with_a_paper_of_others_is_said(
 @pytest.mark.parametrize("group", ["presets", "collections"])
 def test_a_name_that_is_no_directory_below_results_is_refused(content: dict[str, Any], group: str, name: str) -> None:
     content[group][name] = content["presets"]["smoke"] if group == "presets" else ["smoke"]
-    with pytest.raises(ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but must")):
+    with pytest.raises(
+        ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but such a name must")
+    ):
         parameters.check(content)
 
 
@@ -571,8 +573,8 @@ def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None
         ("own_data.loans.ranges", {"age": [1]}, "ranges.age is [1], but must be [lowest, highest] for"),
         ("own_data.loans.ranges", {"age": [1, "x"]}, "ranges.age contains 'x', but must be [lowest, "),
         ("own_data.loans.ranges", {"age": [1, float("nan")]}, "ranges.age contains nan, but must be [lowest, "),
-        ("own_data.digits", LOANS, "own_data.digits has the name of another data set; give it another"),
-        ("own_data.my loans", LOANS, "'my loans' is the name of a table, but must consist of letters, digits"),
+        ("own_data.digits", LOANS, "own_data.digits has the name of another data set; give it another name"),
+        ("own_data.my loans", LOANS, "'my loans' is the name of a table, but such a name must consist of letters"),
         ("own_data", ..., "own_data is missing"),
     ],
 )  # fmt: skip
@@ -593,7 +595,9 @@ def test_a_data_set_that_is_nowhere_is_named_where_there_are_no_tables(content: 
 
 def test_a_number_is_no_name(content: dict[str, Any]) -> None:
     content["collections"][2024] = ["smoke"]
-    with pytest.raises(ParameterError, match="collections has the name 2024, which must be text: write '2024'"):
+    with pytest.raises(
+        ParameterError, match="collections contains the name 2024, but names must be text: write '2024'"
+    ):
         parameters.check(content)
 
 

@@ -106,8 +106,8 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
             return Fitted(weights, residual)
         weights, gradient = _stepped(objective, weights, gradient, target, number)
     raise InfeasibleError(
-        f"after {_ROUNDS} Newton steps the gradient's norm is {residual:.3g}, but the budget allows {target:.3g}; a "
-        "larger sigma, or a smaller C, allows more"
+        f"after {_ROUNDS} Newton steps, the gradient's norm is {residual:.3g}, but the budget allows at most "
+        f"{target:.3g}; a larger sigma or a smaller C makes the budget larger"
     )
 
 

@@ -91,8 +91,8 @@ def planned_run(
         raise ParameterError(f"batch_size must be at most the number of records, {constants.n}, got {batch_size}")
     if constants.smoothness != "bound":
         raise AssumptionError(
-            f"mini-batches need smoothness: bound, which holds for every batch, got {constants.smoothness}: the "
-            "largest eigenvalue of all data does not bound that of a batch"
+            f"smoothness must be 'bound' for mini-batches, got {constants.smoothness!r}: the largest eigenvalue of all "
+            "data does not bound the largest eigenvalue of a batch"
         )
     cycle = Cycle.of(constants.n, batch_size=batch_size)
     run = Run(

@@ -114,8 +114,8 @@ class NewtonRemoval:
         model = self.corrected(weights, gradient, curvature)
         if model.residual > schedule.START_SHARE * plan.budget:
             raise InfeasibleError(
-                f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
-                f"of the budget, {plan.budget:.3g}; a larger sigma, or a smaller C, allows more"
+                f"after the data were read, the gradient's norm is {model.residual:.3g}, but it must be at most a "
+                f"tenth of the budget, {plan.budget:.3g}; a larger sigma or a smaller C makes the budget larger"
             )
         return model
 
@@ -132,8 +132,8 @@ class NewtonRemoval:
         """Return the model without some records, in time ``O(S d + d^2)`` unless the data are read.
 
         Args:
-            model: The model. Unless the data are read, the new model takes over this model's curvature, which is
-                changed in place.
+            model: The model. Unless the data are read, the new model takes over this model's curvature and changes it
+                in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted.
             gone_labels: Labels of the removed records, shape ``(S,)``.
             rows: All rows; those of all removed records are already zero. They are used only if the data are read.
@@ -400,7 +400,7 @@ class NewtonRemoval:
     def _narrow(self) -> bool:
         """Whether a float32 Hessian is accurate enough for requests.
 
-        The bounds of requests include the error of the Hessian times the step.
+        The bounds of requests include the Hessian's error, multiplied by the norm of the step.
         """
         plan = self.plan
         longest = rounding.ROW_NORM / (plan.n * plan.strong_convexity)

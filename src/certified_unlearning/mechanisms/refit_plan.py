@@ -182,7 +182,9 @@ class RefitPlan(BaseModel):
         require_count(least=1, n=n, features=features)
         require_count(least=1, classes=classes)
         if classes == 1 and (strict or downdate is False):
-            raise ParameterError("ridge regression always uses downdates and has no strict timing")
+            raise ParameterError(
+                "ridge regression always uses downdates and has no strict timing: leave out downdate and strict"
+            )
         require_class_weights(class_weights, classes=classes)
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
         if not 1 / STRONGEST <= strong_convexity <= STRONGEST:
@@ -224,9 +226,9 @@ class RefitPlan(BaseModel):
             by_passes = can_pass and dear and (classes == 2 or one_vs_rest or n >= features)
         elif by_passes and not can_pass:
             raise ParameterError(
-                f"by_passes needs two classes or more, dense rows of at most {LARGEST_FACTOR} columns, a plan that is "
-                "not strict, and records_between_reads other than 0; with each class against the rest, the matrices of "
-                f"all classes may have at most {LARGEST_FACTORS} numbers together"
+                f"by_passes=True needs two classes or more, dense rows of at most {LARGEST_FACTOR} columns, "
+                "strict=False, and records_between_reads other than 0; with each class against the rest, the matrices "
+                f"of all classes together may have at most {LARGEST_FACTORS} entries"
             )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
@@ -243,8 +245,8 @@ class RefitPlan(BaseModel):
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and newton and records_between_reads > most:
                 raise ParameterError(
-                    f"records_between_reads must be at most {most} if strict, because these constants bound the "
-                    f"gradient only after that many removed records; got {records_between_reads}"
+                    f"records_between_reads must be at most {most} if strict, got {records_between_reads}: these "
+                    "constants bound the gradient for at most that many removed records"
                 )
         most = most if records_between_reads is None else records_between_reads
         if narrow and newton and most < SELDOM:

@@ -29,9 +29,9 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    dataset: str = Field(description="the name of a data set, or of one in `own_data`")
+    dataset: str = Field(description="the name of a known data set, or of a data set in `own_data`")
     features: str | None = Field(
-        description="hog or resnet18 for images; or null for the usual features (hog) or the only features"
+        description="hog or resnet18 for images; or null for the usual features, which are hog if there is a choice"
     )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
@@ -63,11 +63,11 @@ class Settings(BaseModel):
     row_shards: bool = Field(
         default=False,
         exclude_if=lambda shards: not shards,
-        description="false, or true: gradients are summed over fixed blocks of rows, so that any number "
-        "of processes can share a run and get the same bits; these bits differ from those with false",
+        description="true or false; if true, gradients are summed over fixed blocks of rows, so that any number of "
+        "processes can share a run and get the same bits, but not the same bits as with false",
     )
     accountants: Distinct[AccountantName] = Field(
-        description=f"a list of distinct accountants of Langevin unlearning, some of {', '.join(ACCOUNTANTS)}"
+        description=f"a list of distinct accountants of Langevin unlearning, chosen from {', '.join(ACCOUNTANTS)}"
     )
 
     def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":

@@ -40,11 +40,14 @@ class _Model(BaseModel):
 class PresetSettings(Settings):
     """The settings of a preset, and the settings of its jobs."""
 
-    threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
+    threads: PositiveInt = Field(
+        description="the number of CPU threads of one simulation job: a whole number, at least 1"
+    )
     processes: Annotated[int, Field(ge=1, le=MOST_BLOCKS)] = Field(
         default=1,
-        description="processes that share the rows of one simulation job, each with one thread or one GPU: 1 to "
-        f"{MOST_BLOCKS}; a number above 1 turns on row_shards, and the number then changes no bit of the results",
+        description="the number of processes that share the rows of one simulation job, a whole number from 1 to "
+        f"{MOST_BLOCKS}; each has one thread or one GPU; a number above 1 turns on row_shards, with which all numbers "
+        "give the same bits",
     )
 
 
@@ -88,7 +91,7 @@ class Parameters:
     Attributes:
         preset: The preset or collection that runs.
         presets: The presets by name.
-        collections: The names of presets that are run and reported together, by the collection's name.
+        collections: Lists of presets that are run and reported together, by the name of the collection.
         own_data: The user's own tables, by their names for ``dataset``.
         figures: The style of all figures.
         known: The papers, including those that users add.
@@ -165,7 +168,7 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
         for member in members:
             if member not in presets:
                 raise ParameterError(
-                    f"{source}: collections.{name} contains {member!r}, but must list some of {', '.join(presets)}"
+                    f"{source}: collections.{name} contains {member!r}, but may contain only {', '.join(presets)}"
                 )
     active = [*presets, *parameters.collections]
     if parameters.preset not in active:
@@ -239,10 +242,13 @@ def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
         settings=(PresetSettings, ...),
         papers=(create_model("Papers", __base__=_Model, **sections), ...),
         presets=(dict[str, Any], ...),
-        collections=(dict[str, Distinct[str]], Field(description="names of presets by the collection's name")),
+        collections=(
+            dict[str, Distinct[str]],
+            Field(description="lists of names of presets, each by the name of its collection"),
+        ),
         own_data=(
             dict[str, Table],
-            Field(description="data of your own, by a name for `dataset`: how a CSV or Parquet file becomes records"),
+            Field(description="your data sets, by names for `dataset`: how a CSV or Parquet file becomes records"),
         ),
         figures=(FigureStyle, ...),
         papers_of_others=(list[str], Field(default=[], description=_OTHERS)),
@@ -298,7 +304,7 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
     names = {paper.name for paper in known} | {each.name for paper in known for each in paper.experiments}
     for shown in shows:
         if shown not in names:
-            raise ParameterError(f"{where}.shows contains {shown!r}, but must list some of {', '.join(sorted(names))}")
+            raise ParameterError(f"{where}.shows contains {shown!r}, but may contain only {', '.join(sorted(names))}")
     _check_uses(known, shows, where)
     sections = {
         paper.name: {each.name: _sweep(each, merged, paper, where) for each in paper.experiments} for paper in known
@@ -405,11 +411,13 @@ def _check_names(content: dict[str, Any], source: str) -> None:
     for group, kind in kinds.items():
         for name in content[group]:
             if not isinstance(name, str):
-                raise ParameterError(f"{source}: {group} has the name {name!r}, which must be text: write '{name}'")
+                raise ParameterError(
+                    f"{source}: {group} contains the name {name!r}, but names must be text: write '{name}'"
+                )
             if not _NAME.fullmatch(name):
                 raise ParameterError(
-                    f"{source}: {name!r} is the name of a {kind}, but must consist of letters, digits, dots, hyphens "
-                    "and underscores, and must begin with a letter or digit"
+                    f"{source}: {name!r} is the name of a {kind}, but such a name must consist of letters, digits, "
+                    "dots, hyphens and underscores, and must begin with a letter or digit"
                 )
     for name in content["collections"]:
         if name in content["presets"]:
@@ -421,7 +429,7 @@ def _check_own_data(parameters: Parameters, source: str) -> None:
     known = {each.name: each for each in data_sets(parameters.known)}
     for name, table in parameters.own_data.items():
         if name in known:
-            raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another")
+            raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another name")
         declaration.check(table, f"{source}: own_data.{name}")
         if table.class_weight is not None:
             raise ParameterError(

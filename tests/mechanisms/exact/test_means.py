@@ -126,7 +126,7 @@ def test_a_part_that_keeps_the_deleted_record_is_found(monkeypatch: pytest.Monke
         (lambda: SubsampledMean(ROWS, 0), ParameterError, "size must be a whole number, at least 1, got 0"),
         (lambda: SubsampledMean(ROWS[0], 1), ParameterError, r"rows must have shape \(N, d\)"),
         (lambda: NoisyMean(ROWS, -1.0), ParameterError, r"sigma must be a finite number, at least 0, got -1\.0"),
-        (lambda: SubsampledMean(ROWS, 30).learn(IDS, Draws(1)), AssumptionError, "got 30 of 30"),
+        (lambda: SubsampledMean(ROWS, 30).learn(IDS, Draws(1)), AssumptionError, "got 30 with n = 30"),
         (
             lambda: NoisyMean(ROWS, 1.0).learn(torch.tensor([40]), Draws(1)),
             ParameterError,

@@ -96,7 +96,7 @@ def test_records_have_norm_1_and_come_out_again(table):
         ({"refits_every": 3}, "refits_every must be at most requests, 2, got 3"),
         (
             {"records": 101},
-            "tables contains a table of 400 records, of which 2 requests of 101 would remove more than half",
+            "tables contains a table of 400 records, but 2 requests of 101 would remove more than half of them",
         ),
     ],
 )

@@ -1,8 +1,8 @@
 """An ensemble of certified networks: shards answer while their budget lasts, and are trained again when it is spent.
 
-A shard that has lost no record since it was trained votes. A shard that has lost some records, but not more than its
-budget, votes if all parameters in its box give the same vote, because the box contains its future parameters. Any other
-vote is unknown. The ensemble answers if no assignment of the unknown votes could change its label. So every answer
+A shard votes if it has lost no record since it was trained. If it has lost some records, but not more than its budget,
+it votes if all parameters in its box give the same vote, because the box contains its future parameters. Any other vote
+is unknown. The ensemble answers if no assignment of the unknown votes could change its label. So every answer
 equals the answer after training all shards without the removed records, from the same starts, on the same slices.
 
 For the sources, see `shards`.
@@ -163,7 +163,7 @@ class CertifiedShards:
         gone = outside or [each for each in wanted if not bool(self.present[each])]
         if gone or len({*wanted}) != len(wanted):
             what = f"record {gone[0]} is not there" if gone else "a record is named twice"
-            raise ParameterError(f"removed records must be present, and each named once: {what}")
+            raise ParameterError(f"each removed record must be present and be named only once, but {what}")
         self.standing.remove(self.places(wanted))
         self.present[wanted] = False
         # The tensors of the caller must not change.
@@ -219,9 +219,9 @@ class CertifiedShards:
         """Compare the stored state with an ensemble that was trained on the remaining records.
 
         Every stage before the first that lost a record is compared bit for bit. This needs the same kind of processor
-        and software, because other kinds add in another order. A shard that continues from there without its removed
-        records reaches new parameters. They must be in all boxes that may still be used. The boxes must also contain
-        the shard's present parameters, which determine the vote that a whole box shares.
+        and software, because other kinds add in another order. If a shard is trained again from that stage without its
+        removed records, it reaches new parameters. They must be in all boxes that may still be used. The boxes must
+        also contain the shard's present parameters, which determine the vote that a whole box shares.
 
         Args:
             anew: An ensemble from the same starts, such as `fresh`.
@@ -230,7 +230,7 @@ class CertifiedShards:
             DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("training again uses other records, or other slices, than the stored ensemble")
+            raise DataError("the ensemble that was trained again has other records or other slices than the stored one")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)
@@ -238,9 +238,9 @@ class CertifiedShards:
                 pairs = zip(getattr(anew, name), getattr(self, name), strict=True)
                 if not all(torch.equal(one[shard, known], two[shard, known]) for one, two in pairs):
                     raise DataError(
-                        f"training shard {shard} again gives other {name} than those kept; this also happens on "
-                        "another kind of processor, with another version of PyTorch, or if a C++ compiler was added or "
-                        "removed"
+                        f"training shard {shard} again gives other values of `{name}` than those kept; this also "
+                        "happens on another kind of processor, with another version of PyTorch, or if a C++ compiler "
+                        "was added or removed"
                     )
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 

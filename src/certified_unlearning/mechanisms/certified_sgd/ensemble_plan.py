@@ -110,8 +110,8 @@ class EnsemblePlan(BaseModel):
         smallest = min(made.sharding.sizes)
         if made.budgets[-1] >= smallest:
             raise ParameterError(
-                f"budgets must be below the number of records of a slice, {smallest} here, got {made.budgets[-1]}: "
-                "use smaller budgets, or fewer shards or slices"
+                f"budgets must be below the number of records in the smallest slice, {smallest}, got "
+                f"{made.budgets[-1]}: use smaller budgets, or fewer shards or slices"
             )
         return made
 

@@ -78,11 +78,16 @@ class Learned:
             for name in ("parameters", "lower", "upper")
         )
         if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
-            raise DataError(f"there must be one model and {len(budgets)} boxes")
+            raise DataError(
+                f"there must be one model and {len(budgets)} boxes, got {len(parameters[0])} models, {len(lower[0])} "
+                f"lower ends of boxes and {len(upper[0])} upper ends"
+            )
         try:
             box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
         except IntervalError as error:
-            raise DataError("a bound of parameters is not finite, or the lower one lies above the upper one") from error
+            raise DataError(
+                "bounds of parameters must be finite, and no lower bound may exceed its upper bound"
+            ) from error
         for each, values in zip(box, parameters, strict=True):
             if not bool(each.holds(values).all()):
                 raise DataError("parameters lie outside their box")

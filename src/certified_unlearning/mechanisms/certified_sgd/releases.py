@@ -1,8 +1,8 @@
 """Labels of a certified network with differential privacy.
 
-The publication depends on radii, and the conditions under which radii are valid are checked. Certification of a label
-is not privacy. A neighbour's label may not be certified, and answering only certified inputs would publish which inputs
-these are. Here, every input gets a random answer, whose distribution depends on the input's radius
+The publication depends on radii, so this module checks the conditions under which radii are valid. Certification of a
+label is not privacy. A neighbour's label may not be certified, and answering only certified inputs would publish which
+inputs these are. Here, every input gets a random answer, whose distribution depends on the input's radius
 (`accounting.private.stable_labels`).
 """
 
@@ -96,7 +96,7 @@ class LabelRelease:
         require_count(least=1, queries=queries)
         _require_radii(settings, learned, relation)
         if rule != "stable" and learned.network.affine[-1].outputs > 2:
-            raise ParameterError(f"rule must be stable for more than two classes, got {rule!r}")
+            raise ParameterError(f"rule must be 'stable' for more than two classes, got {rule!r}")
         # With lines that depend on the box, neighbours' radii may differ by more than one.
         self._learned = replace(learned, bounding=replace(learned.bounding, differences="joint"))
         self._law = label_law(rule, epsilon=epsilon, delta=delta, largest=learned.budgets[-1])
@@ -125,7 +125,8 @@ class LabelRelease:
         left = self.queries - self.answered
         if len(rows) > left:
             raise ParameterError(
-                f"rows must be at most the {left} queries that are left of {self.queries}, got {len(rows)}"
+                f"the number of rows must be at most {left}, the number of queries left of {self.queries}, got "
+                f"{len(rows)}"
             )
         self.answered += len(rows)
         radii = _radii(self._learned, rows)
@@ -206,8 +207,8 @@ def share_release(
     _require_radii(settings, learned, relation)
     if own and relation != "replace-one":
         raise AssumptionError(
-            f"the share of the records' own predictions needs replace-one, got {relation}: neighbouring "
-            "data sets have different numbers of records"
+            f"relation must be 'replace-one' if the inputs are the network's own records, got {relation!r}: with "
+            f"{relation!r}, neighbouring data sets have different numbers of records"
         )
     if not len(rows):
         raise DataError("rows must hold at least one input, got none")
@@ -267,11 +268,11 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
     """
     changes = settings.neighbourhood.changes
     if relation not in SERVES.get(changes, ()):
-        known = " or ".join(each for each, relations in SERVES.items() if relation in relations)
+        known = " or ".join(repr(each) for each, relations in SERVES.items() if relation in relations)
         if not known:
             raise ParameterError(f"relation must be replace-one or add-remove, got {relation!r}")
         raise AssumptionError(
-            f"private labels with relation {relation} need boxes of changes = {known}, got {changes!r}: with "
+            f"private labels with the relation {relation!r} need boxes for the changes {known}, got {changes!r}: with "
             f"{changes!r}, radii do not cover some neighbours"
         )
     require_count(least=1, **{"budgets[0]": learned.budgets[0]})
@@ -291,7 +292,7 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
 
 
 def _radii(learned: Learned, rows: Tensor) -> Sequence[int]:
-    """Return, for each label, the number of boxes that certify it without a gap, counted from the smallest box."""
+    """Return, for each label, how many boxes in a row certify it, counted from the smallest box."""
     found: list[int] = learned.certified(rows).long().cumprod(dim=0).sum(dim=0).tolist()
     return found
 

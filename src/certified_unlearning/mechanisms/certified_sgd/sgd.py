@@ -45,7 +45,10 @@ class CertifiedSgd:
     def __post_init__(self) -> None:
         require_count(least=1, batch_size=self.batch_size, epochs=self.epochs)
         if self.neighbourhood.normaliser != "present" or self.neighbourhood.order_free:
-            raise ParameterError("certified SGD averages over the records that are present, in fixed batches")
+            raise ParameterError(
+                "neighbourhood must stand for means over the present records of fixed batches, got normaliser="
+                f"{self.neighbourhood.normaliser!r} and order_free={self.neighbourhood.order_free}"
+            )
 
     def places(self, records: int, generator: torch.Generator) -> Tensor:
         """Draw the places of each batch.

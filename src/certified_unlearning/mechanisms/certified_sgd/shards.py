@@ -95,7 +95,10 @@ class ShardState:
         """
         for place, count in places:
             if not 0 <= place < len(self.left) or not 0 < count <= self.left[place]:
-                raise ParameterError(f"places must name slices and how many of their records leave, got {place, count}")
+                raise ParameterError(
+                    f"places must be pairs of a slice and the number of its present records that leave, got "
+                    f"{place, count}"
+                )
             self.left[place] -= count
             self.pending[place] += count
 

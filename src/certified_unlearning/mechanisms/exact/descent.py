@@ -262,7 +262,7 @@ def require_more_than_a_batch(n: int, batch_size: int) -> None:
     """Raise `AssumptionError` unless there are more records than batch members, so that a member can be replaced."""
     if batch_size > n - 1:
         raise AssumptionError(
-            f"batch_size must be at most the number of records minus one, also after a request: got {batch_size} of {n}"
+            f"batch_size must be below the number of records, also after a request, got {batch_size} with n = {n}"
         )
 
 
@@ -275,6 +275,6 @@ def require_rows(records: RecordGradients, rows: int) -> None:
 def check_batches(batches: Tensor, alive: Alive) -> None:
     """Raise `DataError` unless the members of every batch are present and distinct, in ascending order."""
     if bool((batches.diff(dim=-1) <= 0).any()):
-        raise DataError("members of a batch must ascend and be distinct")
+        raise DataError("members of a batch must be distinct and in ascending order")
     if bool((alive.positions(batches) < 0).any()):
         raise DataError("a batch has a record that is not there")

@@ -14,8 +14,8 @@ def require_names(records: Tensor) -> None:
     different = len(torch.unique(records))
     if records.ndim != 1 or different != records.numel() or not different or int(records.min()) < 0:
         raise ParameterError(
-            "records must be different names, whole numbers from 0 on, shape (n,), got shape "
-            f"{tuple(records.shape)} with {different} different"
+            "records must be distinct names, whole numbers from 0 on, in an array of shape (n,), got shape "
+            f"{tuple(records.shape)} with {different} distinct numbers"
         )
 
 

@@ -216,7 +216,7 @@ class NoisyMean:
 
 def _require_rows(rows: Tensor) -> None:
     if rows.ndim != 2 or not rows.numel():
-        raise ParameterError(f"rows must have shape (N, d), and there must be some, got {tuple(rows.shape)}")
+        raise ParameterError(f"rows must have shape (N, d), with N and d above 0, got {tuple(rows.shape)}")
 
 
 def _require_ids(rows: Tensor, ids: Sequence[int]) -> None:
@@ -228,6 +228,6 @@ def _alive(rows: Tensor, ids: Tensor, draws: Draws, trials: int) -> Alive:
     require_count(least=1, trials=trials)
     alive = Alive(ids.to(draws.device))
     if not len(alive):
-        raise ParameterError("there must be records to take the mean of, got none")
+        raise ParameterError("there must be records for a mean, got none")
     _require_ids(rows, [alive.next_id - 1])
     return alive

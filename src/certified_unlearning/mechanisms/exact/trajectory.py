@@ -127,8 +127,8 @@ class Trajectory(Generic[SettingsT]):
                 return torch.zeros(trials, *shape, dtype=dtype, device=device)
             except (RuntimeError, TypeError) as error:
                 raise ParameterError(
-                    f"{settings.steps:,} steps with batches of {settings.batch_size:,} and {dimension:,} weights, all "
-                    f"of which are kept, do not fit in memory: take fewer steps"
+                    f"{settings.steps:,} steps with batches of {settings.batch_size:,} and {dimension:,} weights are "
+                    "all kept, and do not fit in memory: take fewer steps"
                 ) from error
 
         steps = settings.steps

@@ -125,7 +125,7 @@ class DescentLearner(LinearLearner):
         require_one_to_plan(sigma, steps)
         require_one_of(get_args(DescentAccountant), accountant=accountant)
         if accountant == "conditional" and variant != "published-state":
-            raise ParameterError("accountant conditional needs published state; with secret state, use shifted")
+            raise ParameterError("accountant 'conditional' needs published state; with a secret state, use 'shifted'")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         require_class_weights(class_weights, classes=classes)
@@ -218,7 +218,7 @@ class DescentLearner(LinearLearner):
         problem, target = self.problem, accounting.mu_from_epsilon(self.epsilon, self.delta)
         if descent_floor(problem).mu(self.sigma) >= target:
             raise InfeasibleError(
-                f"rounding in {self.dtype} alone takes more than epsilon = {self.epsilon} with sigma = "
+                f"rounding alone ({self.dtype}) takes more than epsilon = {self.epsilon} with sigma = "
                 f"{self.sigma:.6g}; learn again"
             )
         if self.accountant == "conditional":

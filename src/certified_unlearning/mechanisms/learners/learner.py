@@ -224,7 +224,7 @@ class LinearLearner(BaseModel):
             removal: The numbers of records and steps of the removal.
             learning: The address of each learned model's noise in learning.
             removing: The address of each learned model's noise in the removal.
-            comparing: The address of the noise of each model of the comparator.
+            comparing: The address of the noise of each comparator model.
 
         Returns:
             The weights of the three kinds of models, each of shape ``(trials, d)``.
@@ -238,8 +238,8 @@ class LinearLearner(BaseModel):
             dataset: Name of the data set; it must not be the name of a built-in data set.
             features: ``declared`` if rows were made from a table by its declaration, ``given`` if they were used
                 unchanged.
-            data_digest: Digest of the training data; with a key if nobody may guess removed records from the digest.
-                None if it is not stated.
+            data_digest: Digest of the training data, made with a key if the digest must not allow guesses about removed
+                records. None if it is not stated.
         """
         problem, known = self.exact_problem, self.history(history)
         begun = Run(
@@ -433,7 +433,9 @@ class NoisyLearner(LinearLearner):
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:
     """Raise `ParameterError` if both ``sigma`` and ``steps`` are given, because one of them must be planned."""
     if sigma is not None and steps is not None:
-        raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        raise ParameterError(
+            f"sigma and steps cannot both be given, because one of them is planned; got {sigma} and {steps}"
+        )
 
 
 def require_one_of(choices: Sequence[str], **values: str) -> None:

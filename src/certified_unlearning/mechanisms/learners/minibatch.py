@@ -433,8 +433,8 @@ def plan_learner(
         require_count(least=1, batch_size=batch_size)
         if whole:
             raise ParameterError(
-                "batch_size must be None or 'auto' with accountant lsi or lsi-tight and with adjacency remove, which "
-                f"need all records in every step, got {batch_size}"
+                "batch_size must be None or 'auto' with accountant lsi, accountant lsi-tight or adjacency remove, "
+                f"because each of these needs all records in every step, got {batch_size}"
             )
         return MiniBatchLearner.plan(**asked, batch_size=int(batch_size))
     known = isinstance(asked["classes"], int) and asked["classes"] >= 2

@@ -91,8 +91,8 @@ class OneVsRest:
         """Return the models without some records, and how the data were read.
 
         Args:
-            models: The models. Unless the data are read, the new models take over the curvatures of these models, which
-                are changed in place.
+            models: The models. Unless the data are read, the new models take over these models' curvatures and change
+                them in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. They are not used if
                 every request reads the data.
             gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.

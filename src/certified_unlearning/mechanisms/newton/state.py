@@ -100,7 +100,7 @@ def factor_of(hessian: Array) -> Array:
         return np.asfortranarray(cholesky(hessian, lower=True, check_finite=False))
     except LinAlgError as error:
         raise AssumptionError(
-            "the regulariser is too weak for float64: the Hessian is not positive definite; a smaller C helps"
+            "the regulariser is too weak for float64: the Hessian is not positive definite; use a smaller C"
         ) from error
 
 

@@ -19,7 +19,8 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
             raise ParameterError(f"the plan is for {name} = {planned}, but the records have {value}")
     if not records.row_norm <= problem.row_norm:
         raise ParameterError(
-            f"the plan is for rows of norm at most {problem.row_norm:g}, the records have {records.row_norm:g}"
+            f"the plan is for rows of norm at most {problem.row_norm:g}, but the bound of the records is "
+            f"{records.row_norm:g}"
         )
 
 

@@ -58,7 +58,7 @@ def iterates(
     """
     require_fitting(plan.problem, records)
     if (pull is None) != (plan.regulariser == 0):
-        raise ParameterError("give a pull if the plan has a regulariser, and no pull otherwise")
+        raise ParameterError("pull must be given if the plan has a regulariser, and must be None otherwise")
     weights = records.rows.new_zeros(len(keys), records.features)
     noise = weights.new_empty(len(keys), 1, BLOCK_STEPS, records.features)
     yield weights

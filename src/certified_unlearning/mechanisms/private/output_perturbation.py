@@ -60,8 +60,8 @@ def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
         overshot = float((moved * velocity).sum()) < 0
         weights, ahead = there, there if overshot else there + momentum * velocity
     raise InfeasibleError(
-        f"after {MOST_STEPS} steps the solver is not within {plan.inexactness:.3g} of the minimiser; a larger "
-        "strong_convexity, or a wider parabola of the absolute loss, makes it faster"
+        f"after {MOST_STEPS} steps, the solver is not within {plan.inexactness:.3g} of the minimiser; it is faster "
+        "with a larger strong_convexity, or with a wider parabola of the absolute loss"
     )
 
 

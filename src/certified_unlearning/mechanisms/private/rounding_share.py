@@ -43,8 +43,8 @@ def require_share(error: float, bound: float, records: int) -> None:
     allowed = ROUNDING_SHARE * bound / records
     if not 2 * error <= allowed:
         raise AssumptionError(
-            f"at weights this large, gradients in float64 have an error of {error:.3g}, but the plan allows "
-            f"{allowed / 2:.3g}; a smaller step_size, or less noise, keeps weights small"
+            f"at weights this large, gradients in float64 have an error of {error:.3g}, but the plan allows at "
+            f"most {allowed / 2:.3g}; a smaller step_size or less noise keeps weights small"
         )
 
 

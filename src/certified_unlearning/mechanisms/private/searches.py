@@ -134,7 +134,7 @@ def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
         if uniform < numerator:
             return candidate
         uniform -= numerator
-    raise AssertionError("a share below 1 of a sum lies in one of its parts")
+    raise AssertionError("a number below the sum of the probabilities must select one of the candidates")
 
 
 def bits(key: int, count: int) -> int:
@@ -158,6 +158,6 @@ def _require_records(learned: int, validated: int, records: BoundedRecords) -> i
     """Return the number of records to learn from, after a check that the number of all records is the planned one."""
     if len(records) != learned + validated:
         raise ParameterError(
-            f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)}"
+            f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)} in all"
         )
     return learned

@@ -12,7 +12,7 @@ from certified_unlearning.errors import ParameterError
 Array = NDArray[np.float64]
 TEST_RECORDS = 10_000
 LABEL_NOISE = 0.3
-"""The standard deviation of the noise on a score before its sign becomes the label.
+"""The standard deviation of the noise that is added to a score before the sign of the score becomes the label.
 
 The unit is the standard deviation of the scores.
 """

@@ -17,13 +17,17 @@ class Minibatches(Sweep):
     )
     strong_convexity: PositiveFloat = Field(description="a number above 0 and at most smoothness")
     smoothness: PositiveFloat = Field(
-        description="L of the mean loss of every batch, a number above 0; the step size is 1 / L"
+        description="L, the smoothness of the mean loss of every batch: a number above 0; the step size is 1 / L"
     )
-    lipschitz: PositiveFloat = Field(description="M of each record's loss without the regulariser, above 0")
+    lipschitz: PositiveFloat = Field(
+        description="M, the largest norm of the gradient of a record's loss without the regulariser: a number above 0"
+    )
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
-    learning_epochs: PositiveInt = Field(description="passes over the data in learning, a whole number, at least 1")
+    learning_epochs: PositiveInt = Field(
+        description="the number of passes over the data in learning: a whole number, at least 1"
+    )
     unlearning_epochs: PositiveInt = Field(
-        description="the largest number of passes in unlearning, a whole number, at least 1"
+        description="the largest number of passes over the data in unlearning: a whole number, at least 1"
     )
 
     def check(self) -> str | None:
@@ -46,5 +50,7 @@ class BatchSizes(Sweep):
     )
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
-    records: PositiveInt = Field(description="records removed at once, a whole number, at least 1")
-    epochs: PositiveInt = Field(description="passes over the data in learning, a whole number, at least 1")
+    records: PositiveInt = Field(description="the number of records removed at once: a whole number, at least 1")
+    epochs: PositiveInt = Field(
+        description="the number of passes over the data in learning: a whole number, at least 1"
+    )

@@ -241,7 +241,7 @@ def test_a_stored_state_is_restored_with_its_settings_only() -> None:
         (lambda: PrefixSumSettings((1.0,), "sorted"), "order must be one of random, arrival, got 'sorted'"),
         (
             lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([1, 1]), 2, Draws(1)),
-            r"different names, whole numbers from 0 on, shape \(n,\), got shape \(2,\) with 1 different",
+            r"distinct names, whole numbers from 0 on, .* shape \(n,\), got shape \(2,\) with 1 distinct",
         ),
         (lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([-1, 1]), 2, Draws(1)), "numbers from 0 on"),
         (lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([]).long(), 2, Draws(1)), r"got shape \(0,\)"),

@@ -184,8 +184,8 @@ def test_a_state_follows_from_its_records_and_noisy_sums() -> None:
     ("deleted", "inserted", "said"),
     [
         ([1, 9], [], "record 9 is not among the 3 records"),
-        ([1, 1], [], "deleted must name every record once"),
-        ([], [4, 4], "inserted must name every record once"),
+        ([1, 1], [], "deleted must not name a record twice"),
+        ([], [4, 4], "inserted must not name a record twice"),
         ([0], [2], "record 2 was learned already"),
         ([0, 1, 2], [], "record 2 is the only one left"),
     ],

@@ -25,7 +25,9 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
         ParameterError: Records are not in random order, there is only one record, or a height has no noise.
     """
     if system.settings.order != "random" or tree.size < 2 or not all(system.settings.sigmas):
-        raise ParameterError("averages need two records or more in random order, with noise at every height")
+        raise ParameterError(
+            "the mean cost of a deletion needs two records or more in random order, with noise at every height"
+        )
     found = torch.stack([_of_trial(system, tree, trial) for trial in range(tree.trials)])
     gradients, tests, rejected, again = found.T
     return ExpectedWork(gradients, tests, rejected, again)

@@ -1,6 +1,6 @@
 """Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, for smooth losses.
 
-Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: the increment is added to the tree, not the running sum.
+Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: increments are added to the tree, not running sums.
 With ``w_0 = w_1``, an increment has norm at most ``H D + G``. All step sizes depend only on the position.
 """
 

@@ -198,7 +198,7 @@ def check_invariants(tree: PrefixTree) -> None:
     size, trials = tree.size, tree.trials
     order = tree.order[:, 1 : size + 1].sort(dim=1).values
     if bool((order[:, 1:] == order[:, :-1]).any()) or bool((order != order[:1]).any()):
-        raise DataError("every trial must have the same records, each once in its order")
+        raise DataError("every trial must have the same records, and its order must contain each of them once")
     positions = torch.arange(1, size + 1, device=order.device)
     summed = tree.increments[:, : size + 1].cumsum(dim=1)
     below = summed[:, positions] - summed[:, positions - lowest_bit(positions)]

@@ -3,7 +3,7 @@
 Source: Ullah (2024), Algorithm 14, Theorems 28 and 29; the projection is that of Johnson and Lindenstrauss. A random
 matrix is drawn once, before any record is read, and is kept for all edits. It projects the rows. A base learner runs on
 projected rows, in the ball of radius ``2 |w*|``, with the constants of
-`accounting.tv.one_pass.GeneralisedLinearProblem`. Models are then lifted back without a projection.
+`accounting.tv.one_pass.GeneralisedLinearProblem`. Models are then lifted back, without another projection.
 
 If the matrix stretches a row to more than twice its norm, edits cost more, but they stay exact. Another matrix must not
 be drawn for this reason: it would depend on records, and unlearning would not be exact.

@@ -36,7 +36,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
         ParameterError: There is only one record, or no noise.
     """
     if len(run.records) < 2 or not system.settings.sigma:
-        raise ParameterError("averages need two records or more, with noise")
+        raise ParameterError("the mean cost of a deletion needs two records or more, with noise")
     n, found = len(run.records), []
     for trial in range(len(run.models)):
         sums = [_of_trial(system, run, parts, trial, block) for block in torch.split(run.records, RECORDS_AT_ONCE)]

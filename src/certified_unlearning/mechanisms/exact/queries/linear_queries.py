@@ -129,7 +129,7 @@ class LinearQueries:
             sums, noisy = start.new_zeros(2, trials, steps, self.method.answers)
         except (RuntimeError, TypeError) as error:
             raise ParameterError(
-                f"{steps:,} steps, whose sums and models are kept, do not fit in memory: take fewer steps"
+                f"the sums and models of {steps:,} steps do not fit in memory: take fewer steps"
             ) from error
         models[:, 0] = start
         run = QueryRun(records.clone(), sums, noisy, models, sigma)
@@ -174,7 +174,7 @@ class LinearQueries:
             raise ParameterError(f"record {present[0]} was learned already: a record is never inserted twice")
         for name, named in (("deleted", deleted), ("inserted", inserted)):
             if len({*named}) < len(named):
-                raise ParameterError(f"{name} must name every record once, got {[*named]}")
+                raise ParameterError(f"{name} must not name a record twice, got {[*named]}")
         if not len(left) + len(come):
             raise ParameterError(f"record {deleted[-1]} is the only one left: there is nothing to learn without it")
         run.records = torch.cat([left, come])

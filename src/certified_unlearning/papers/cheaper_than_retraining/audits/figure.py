@@ -38,7 +38,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     rows = rows[rows["skipped"] == ""]
     kinds = {kind: rows[rows["kind"] == kind] for kind in (ONE_RUN, TWO_LAWS)}
     for kind, own in kinds.items():
-        shared.require_lines(own["system"], NAMES[kind], f"the rows of audit hold, of {kind},")
+        shared.require_lines(own["system"], NAMES[kind], f"the rows of audit ({kind}) hold")
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         figure.set_figheight(1.2 + _HEIGHT_OF_A_ROW * max(map(len, kinds.values())))

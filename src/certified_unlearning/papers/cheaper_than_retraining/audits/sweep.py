@@ -16,22 +16,26 @@ class Audits(Asked):
     """Audits in one run of every system that `cost` times, and audits of certificates by two distributions."""
 
     uncertified: Distinct[_Size] = Field(
-        description="numbers of remaining records for systems without a certificate, a list of distinct whole numbers "
-        f"of at least {LEAST_RECORDS}"
+        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: the numbers of remaining records "
+        "for systems without a certificate"
     )
     certified: Distinct[_Size] = Field(
-        description="numbers of remaining records for exact and certified systems, a list of distinct whole numbers of "
-        f"at least {LEAST_RECORDS}; each system is audited at the first number at which it can run"
+        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: the numbers of remaining records "
+        "for exact and certified systems; each system is audited at the first number at which it can run"
     )
-    features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
+    features: Annotated[int, Field(ge=2)] = Field(
+        description="the number of columns of a synthetic row: a whole number, at least 2"
+    )
     canaries: Annotated[int, Field(ge=14)] = Field(
-        description="canaries of an audit in one run, half of which are learned and removed, at least 14"
+        description="the number of canaries of an audit in one run, at least 14; half of them are learned and removed"
     )
     copies: PositiveInt = Field(
-        description="copies of each canary for exact and certified systems, because noise may hide a single copy: a "
-        "whole number, at least 1"
+        description="the number of copies of each canary for exact and certified systems: a whole number, at least 1; "
+        "noise may hide a single copy"
     )
-    steps: PositiveInt = Field(description="steps of fine-tuning, and of gradient ascent, at least 1")
+    steps: PositiveInt = Field(
+        description="the number of steps of fine-tuning and of gradient ascent: a whole number, at least 1"
+    )
     targets: Distinct[PositiveFloat] = Field(
         description="the certified epsilons in audits that compare two distributions: distinct numbers above 0"
     )
@@ -39,7 +43,7 @@ class Audits(Asked):
         description="number of records in audits that compare two distributions, at least 20"
     )
     trials: Annotated[int, Field(ge=LEAST_TRIALS)] = Field(
-        description=f"models of each law, a whole number, at least {LEAST_TRIALS}"
+        description=f"the number of models of each law: a whole number, at least {LEAST_TRIALS}"
     )
     alpha: Annotated[float, Field(gt=0, lt=1)] = Field(
         description="the largest probability that one verdict is a false alarm, strictly between 0 and 1"

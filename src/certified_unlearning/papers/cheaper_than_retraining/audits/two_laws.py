@@ -196,7 +196,7 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
 def _wrong(sweep: Audits) -> Records:
     """Return records in which the removed record has the wrong label and, therefore, nearly the longest gradient.
 
-    Every second one of the other records is negated and has the other label, so that all have the same loss.
+    Every second record among the others is negated and has the other label, so that all have the same loss.
     """
     rows, labels = opposed(sweep.records, along=0.49, label=0.0)
     rows[1::2], labels[1::2] = -rows[1::2], 0.0

@@ -18,7 +18,7 @@ def audit_violated(
     systems: list[str] | None = None,
     least_n: int = 0,
 ) -> Quantity:
-    """Return the share of audits with the verdict violated, for some guarantees or systems and from a size on."""
+    """Return the share of audits that find a violation, for some guarantees or systems, from ``least_n`` records on."""
     rows = _rows(evidence)
     rows = rows[rows["guarantee"].isin(guarantees or list(rows["guarantee"]))]
     rows = rows[rows["system"].isin(systems or list(rows["system"])) & (rows["n"] >= least_n)]

@@ -20,23 +20,26 @@ class WideTable(BaseModel):
         description="embeddings (float32, k-th variance 1/k, norm 1) or words (sparse like TF-IDF, norm 1)"
     )
     n: Annotated[int, Field(ge=LEAST_RECORDS)] = Field(
-        description=f"number of records, a whole number, at least {LEAST_RECORDS}"
+        description=f"the number of records: a whole number, at least {LEAST_RECORDS}"
     )
-    features: Annotated[int, Field(ge=2)] = Field(description="columns of a row, a whole number, at least 2")
-    classes: Annotated[int, Field(ge=2)] = Field(description="number of classes, a whole number, at least 2")
+    features: Annotated[int, Field(ge=2)] = Field(
+        description="the number of columns of a row: a whole number, at least 2"
+    )
+    classes: Annotated[int, Field(ge=2)] = Field(description="the number of classes: a whole number, at least 2")
     strength: PositiveFloat = Field(
-        description="C n, scikit-learn's C times the number of records, above 0; the number of records gives C = 1"
+        description="C n, which is scikit-learn's C times the number of records: a number above 0; C is 1 if this "
+        "number is n"
     )
     tolerance: PositiveFloat = Field(
-        description="tolerance of the warm-started refit whose weights must move, above 0: the largest of 1e-4, 1e-6 "
-        "and 1e-8 with which the refit ends at most three certified distances from the minimiser, or 1e-6 if there is "
-        "none"
+        description="the tolerance, above 0, of the warm-started refit whose weights must move; choose the largest of "
+        "1e-4, 1e-6 and 1e-8 with which the refit ends at most three certified distances from the minimiser, or 1e-6 "
+        "if none of them is small enough"
     )
 
     one_vs_rest: bool = Field(
         default=False,
         exclude_if=lambda asked: not asked,
-        description="whether models of one class against the rest are measured, too: true or false",
+        description="true or false: whether models of one class against the rest are measured, too",
     )
 
     @property
@@ -49,14 +52,14 @@ class Wide(Sweep):
     """The sweep of the experiment ``wide``: tables, requests, and the constants of the models."""
 
     tables: list[WideTable] = Field(description="a list of distinct tables of wide rows", min_length=1)
-    records: PositiveInt = Field(description="records of a request, a whole number, at least 1")
-    requests: PositiveInt = Field(description="requests to each model, a whole number, at least 1")
+    records: PositiveInt = Field(description="the number of records of a request: a whole number, at least 1")
+    requests: PositiveInt = Field(description="the number of requests to each model: a whole number, at least 1")
     refits_every: PositiveInt = Field(
-        description="requests between two refits of scikit-learn, a whole number from 1 to the number of requests"
+        description="after how many requests scikit-learn refits, a whole number from 1 to the number of requests"
     )
-    epsilon: PositiveFloat = Field(description="the target, a number above 0")
+    epsilon: PositiveFloat = Field(description="the target epsilon, a number above 0")
     delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="the delta of the target, strictly between 0 and 1")
-    threads: PositiveInt = Field(description="CPU threads of all models, a whole number, at least 1")
+    threads: PositiveInt = Field(description="the number of CPU threads of all models: a whole number, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
@@ -71,7 +74,7 @@ class Wide(Sweep):
                 return f"one_vs_rest needs at least three classes, but tables contains a table of {each.classes}"
             if 2 * self.records * self.requests > each.n:
                 return (
-                    f"tables contains a table of {each.n:,} records, of which {self.requests:,} requests of "
-                    f"{self.records:,} would remove more than half"
+                    f"tables contains a table of {each.n:,} records, but {self.requests:,} requests of "
+                    f"{self.records:,} would remove more than half of them"
                 )
         return None

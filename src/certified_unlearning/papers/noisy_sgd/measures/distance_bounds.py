@@ -111,7 +111,7 @@ def group_over_one(*, batch_size: int, records: int) -> float:
 
 @sweep("b = {batch_size}")
 def epochs_saved(*, batch_size: int, epsilon: float, radius: float) -> float:
-    """Return how many epochs shorter unlearning is than a run from the far side of the ball, ``2 R`` away."""
+    """Return the number of epochs that unlearning saves over a run from the far side of the ball, ``2 R`` away."""
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
 
     def epochs(distance: float) -> int:

@@ -90,7 +90,7 @@ def sequential_distances(
     records: int = 1,
     radius: float | None = None,
 ) -> list[float]:
-    """Return the distances, at each request, from a process that never had those records that are removed by then.
+    """Return the distance, at each request, from a process that never had the records removed by then.
 
     The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. In the steps of
     request ``s``, both processes have the same data, so their distance contracts. The next removed record is one more
