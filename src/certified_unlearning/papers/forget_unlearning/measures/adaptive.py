@@ -101,7 +101,7 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
     records = math.floor(math.sqrt(share * values["alpha"] * values["dimension"] / values["epsilon_dd"]))
     for_privacy = setting_plan(setting, **changed, records=records, certify_risk=False).deletion_steps
     for_both = setting_plan(setting, **changed, records=records).deletion_steps
-    name = f"{setting}, r = {records}, {for_privacy} steps for privacy, {for_both} for both"
+    name = f"{setting}, r = {records}, {for_privacy} steps for privacy, {for_both} for privacy and risk"
     return Quantity(for_both - for_privacy, name)
 
 

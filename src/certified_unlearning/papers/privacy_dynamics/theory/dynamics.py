@@ -127,7 +127,7 @@ def theorem_2_from(
         AssumptionError: Lemma 5 is used, but its conditions do not hold.
     """
     if initial.orders is not None:
-        raise ParameterError("initial must be known at all orders, got a curve known at some orders only")
+        raise ParameterError("`initial` must be known at all orders, got a curve that is known only at some orders")
     added = theorem_2(
         problem, sigma=sigma, steps=steps, records=records, lsi_constant=lsi_constant, gamma=gamma
     ).log_divergence
