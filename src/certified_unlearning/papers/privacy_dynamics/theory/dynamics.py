@@ -5,11 +5,11 @@ Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusi
 a convex set. Both data sets start from the same distribution, which is independent of the data.
 
 The paper's ``S_g / n`` (the sensitivity of the *sum* of gradients, divided by ``n``) is
-``problem.sensitivity(records)``. Its ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, and its ``T =
-eta K`` is ``step_size * steps``. Every bound is linear in the order: ``alpha (S_g / (n sigma))^2 factor``, where the
-factor is a time. A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E |grad f|^2``. The constant ``c`` is an inverse
-variance and damps the divergence at the rate ``2 sigma^2 c``. For each bound, `BOUNDS` gives its source and whether it
-is a guarantee.
+``problem.sensitivity(records)``. The paper's ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, and
+its ``T = eta K`` is ``step_size * steps``. Every bound is linear in the order: ``alpha (S_g / (n sigma))^2 factor``,
+where the factor is a time. A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E |grad f|^2``. The constant ``c`` is
+an inverse variance and damps the divergence at the rate ``2 sigma^2 c``. For each bound, `BOUNDS` gives its source and
+whether it is a guarantee.
 """
 
 import math
