@@ -102,7 +102,7 @@ def test_the_figure_has_a_line_for_each_stream(rows: pd.DataFrame) -> None:
 
 def test_findings_say_what_is_saved_and_what_it_costs(rows: pd.DataFrame) -> None:
     (said,) = service(Tables(service=rows.assign(box_cost=7.2)))  # type: ignore[arg-type]
-    assert "times as many gradients, but each gradient with boxes takes 7 times as long" in said
+    assert "times as many gradients as these shards, but each gradient with boxes takes 7 times as long" in said
     assert ": 0 of " in said or "; 0 of " in said
     assert service(Tables()) == []  # type: ignore[arg-type]
     assert service(Tables(service=rows.assign(against_sisa=None))) == []  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ Mode = Literal["unlearning", "privacy"]
 _NonNegative = Annotated[float, Field(ge=0)]
 Trials = Annotated[int, Field(ge=2)]
 DATA_IN_WORDS = (
-    "near, far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
+    "near or far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
 )
 """The allowed values of ``data``, in words."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
