@@ -212,7 +212,7 @@ def test_unlearning_allows_exactly_the_advantage_of_the_worst_laws(epsilon, delt
 @pytest.mark.parametrize(
     ("targets", "sentence"),
     [
-        ({"epsilon_dp": 60.0, "epsilon_dd": 60.0}, "epsilon_dd is met without any deletion step"),
+        ({"epsilon_dp": 60.0, "epsilon_dd": 60.0}, "epsilon_dd is reached without any deletion step"),
         ({"epsilon_dp": 10.0, "epsilon_dd": 0.1}, "are too few for Descent-to-Delete; lower epsilon_dd"),
     ],
 )

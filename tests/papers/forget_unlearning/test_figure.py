@@ -64,7 +64,7 @@ def test_a_table_without_the_experiment_is_refused(attacks):
 
 @pytest.mark.parametrize("column", ["attack", "mechanism"])
 def test_an_unknown_name_is_refused(attacks, column):
-    with pytest.raises(DataError, match=f"hold the {column} 'guess'"):
+    with pytest.raises(DataError, match=f"contain the {column} 'guess'"):
         deletion.draw(attacks.replace({column: {attacks[column].iloc[0]: "guess"}}), STYLE)
 
 

@@ -230,7 +230,6 @@ def test_a_sweep_with_more_private_records_than_a_batch_is_refused():
     sweep = sweep_of("smoke", "fine_tuning")
     assert "private" not in (sweep.check() or "")
     wrong = sweep.model_copy(update={"k": [sweep.private]})
-    assert (
-        wrong.check()
-        == f"k has k = {sweep.private} removals, but batches of {sweep.private}; k must be below the batch size"
+    assert wrong.check() == (
+        f"k has k = {sweep.private} removals in batches of {sweep.private} records, but k must be below the batch size"
     )

@@ -92,27 +92,45 @@ def changed(name: str, place: Any, value: Any, dtype: Any = None) -> dict[str, A
 
 
 WRONG = {
-    "no rows": (without("rows"), "has no rows: it needs rows, labels and split, and holds labels, split, new"),
-    "no split": (without("split"), "has no split"),
-    "another array": (content() | {"weights": np.zeros(3)}, "holds weights, which is none of rows, labels, split, new"),
-    "one label too few": (content() | {"labels": np.zeros(119)}, r"labels must have shape \(120,\), .* got \(119,\)"),
-    "columns of labels": (content() | {"labels": np.zeros((120, 1))}, r"labels must have shape \(120,\)"),
-    "words for numbers": (content() | {"rows": np.full((120, 2), "a")}, "rows must hold numbers, got <U1"),
-    "one number a record": (content() | {"rows": np.zeros(120)}, r"rows must have shape .* got \(120,\)"),
-    "no number": (changed("rows", (7, 2), np.nan), "row 7 of rows holds a number that is not finite"),
-    "half a class": (changed("labels", 5, 0.5, float), r"labels must be whole numbers from 0, got .*0\.5.* in place 5"),
-    "a class below 0": (changed("labels", 5, -1), "labels must be whole numbers from 0, got .*-1.* in place 5"),
+    "no rows": (
+        without("rows"),
+        "has no `rows`: it must have .*, `labels` and `split`, but has `labels`, `split`, `new`",
+    ),
+    "no split": (without("split"), "has no `split`"),
+    "another array": (
+        content() | {"weights": np.zeros(3)},
+        "has `weights`, which is none of `rows`, `labels`, .*`new`",
+    ),
+    "one label too few": (content() | {"labels": np.zeros(119)}, r"must have shape \(120,\), .* got \(119,\)"),
+    "columns of labels": (content() | {"labels": np.zeros((120, 1))}, r"`labels` must have shape \(120,\)"),
+    "words for numbers": (content() | {"rows": np.full((120, 2), "a")}, "`rows` must hold numbers, got <U1"),
+    "one number a record": (content() | {"rows": np.zeros(120)}, r"`rows` must have the shape .* got \(120,\)"),
+    "no number": (changed("rows", (7, 2), np.nan), "row 7 of `rows` holds a number that is not finite"),
+    "half a class": (
+        changed("labels", 5, 0.5, float),
+        r"`labels` must be whole numbers .*, got .*0\.5.* at index 5",
+    ),
+    "a class below 0": (changed("labels", 5, -1), "`labels` must be whole numbers from 0 on, got .*-1.* at index 5"),
     "a class that is left out": (changed("labels", 5, 3), "no training record has the label 2"),
-    "one class": (content() | {"labels": np.zeros(120, dtype=int)}, "labels are all 0, but two classes are needed"),
+    "one class": (
+        content() | {"labels": np.zeros(120, dtype=int)},
+        "all `labels` are 0, but at least two classes are needed",
+    ),
     "a huge class": (
         changed("labels", 5, 10**9),
-        "labels must be class numbers below the number of records, got 1000000000",
+        "`labels` must be below the number of records, 120, got 1000000000",
     ),
-    "another part": (changed("split", 3, "valid"), "split must be train or test for each row, got 'valid' in place 3"),
-    "no test": (content() | {"split": np.full(120, "train")}, "split names no test record"),
-    "new as numbers": (content() | {"new": np.zeros(120)}, "new must hold truth values, got float64"),
-    "nothing new": (content() | {"new": np.zeros(120, bool)}, "new must be true for some train records and false for"),
-    "Python objects": (content() | {"split": content()["split"].astype(object)}, "split holds Python objects"),
+    "another part": (
+        changed("split", 3, "valid"),
+        "`split` must be train or test .*, got 'valid' at index 3",
+    ),
+    "no test": (content() | {"split": np.full(120, "train")}, "`split` must be test for at least one record"),
+    "new as numbers": (content() | {"new": np.zeros(120)}, "`new` must hold booleans, got float64"),
+    "nothing new": (
+        content() | {"new": np.zeros(120, bool)},
+        "`new` must be true for some train records and false",
+    ),
+    "Python objects": (content() | {"split": content()["split"].astype(object)}, "`split` holds Python objects"),
 }
 
 
@@ -140,7 +158,7 @@ def test_what_is_no_such_file_is_one_sentence(ending: str, text: bytes, said: st
 def test_an_array_alone_and_truncated_files_are_refused(tmp_path: Path, written: str) -> None:
     np.save(tmp_path / "alone.npy", np.zeros(3))
     (tmp_path / "alone.npy").rename(tmp_path / "alone.npz")
-    with pytest.raises(DataError, match=r"is one array, not an .npz file"):
+    with pytest.raises(DataError, match=r"is a single array, not an .npz file"):
         features_file.read(str(tmp_path / "alone.npz"))
     whole = Path(written).read_bytes()
     Path(written).write_bytes(whole[: len(whole) // 2])
@@ -151,13 +169,16 @@ def test_an_array_alone_and_truncated_files_are_refused(tmp_path: Path, written:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"labels": [0, 1], "split": ["train", None], "a": [1.0, 2.0]}, "split has 1 missing values"),
-        ({"labels": [0, 1], "split": ["train", "test"], "a": ["x", "y"]}, "a holds .*string, but every column except"),
-        ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [1.0, 2.0]]}, "got from 1 to 2 numbers"),
-        ({"labels": [0, 1], "split": ["train", "test"]}, "has no rows"),
+        ({"labels": [0, 1], "split": ["train", None], "a": [1.0, 2.0]}, "`split` has 1 missing values"),
+        (
+            {"labels": [0, 1], "split": ["train", "test"], "a": ["x", "y"]},
+            "`a` holds .*string, but every column ",
+        ),
+        ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [1.0, 2.0]]}, "got lists of 1 to 2 numbers"),
+        ({"labels": [0, 1], "split": ["train", "test"]}, "has no `rows`"),
         ({"labels": [0, 1], "split": ["train", "test"], "rows": [1.0, 2.0]}, "must hold lists of numbers, got double"),
         ({"labels": [0, 1], "split": ["train", "test"], "rows": [["a"], ["b"]]}, "lists of numbers, got lists of str"),
-        ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [None]]}, "row 1 of rows .* not finite"),
+        ({"labels": [0, 1], "split": ["train", "test"], "rows": [[1.0], [None]]}, "row 1 of `rows` .* not finite"),
         (
             {"labels": [0, 1], "split": ["train", "test"], "rows": [[], []]},
             r"none of them 0, got \(2, 0\)|lists of null",
@@ -220,7 +241,7 @@ def test_other_sweeps_take_a_file_too(name: str, written: str) -> None:
 def test_a_file_that_names_nothing_new_cannot_be_fine_tuned_on(tmp_path: Path) -> None:
     path = npz(tmp_path / "old.npz", **without("new"))
     with pytest.raises(
-        DataError, match=r"old.npz has no array or column new: fine-tuning needs to know which records are of the new"
+        DataError, match=r"old.npz has no array or column `new`, which must say which records are of the new class"
     ):
         fine_tuning_table(sweep_of("smoke", "fine_tuning", data=path, **TUNED))
 
@@ -228,8 +249,8 @@ def test_a_file_that_names_nothing_new_cannot_be_fine_tuned_on(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"private": 28}, "private must be at most the number of training records of the new class, 27, got 28"),
-        ({"kernel": 5}, "kernel must be small enough for two convolutions of 6 x 6 pixels, got 5 with stride 1"),
+        ({"private": 28}, "`private` must be at most the number of training records of the new class, 27, got 28"),
+        ({"kernel": 5}, "`kernel` must be small enough for two convolutions of 6 x 6 pixels, got 5 with stride 1"),
     ],
 )
 def test_what_a_file_is_too_small_for_is_refused(changes: dict[str, int], said: str, tmp_path: Path) -> None:
@@ -278,11 +299,11 @@ def test_claims_of_the_papers_data_are_decided_where_a_file_of_that_name_was_bro
     assert [each.value for each in found] == last.loc[[1, 3], "share"].tolist()
     assert brought.accuracy_on_imdb(evidence, epochs=2)[0].value == last.loc[1, "accuracy"]
     for other in ("other.npz", "digits", "imdb-gpt2"):
-        with pytest.raises(MissingEvidence, match=r"provide them as imdb-gpt2.npz or imdb-gpt2.parquet"):
+        with pytest.raises(MissingEvidence, match=r"write them to imdb-gpt2.npz or imdb-gpt2.parquet"):
             brought.accuracy_on_imdb([Tables(head=rows.assign(data=other))], epochs=2)
     with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for k = 7"):
         brought.shares_on_imdb(evidence, k=[7], mode="privacy", epochs=2)
-    with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for 125 epochs, as in the paper"):
+    with pytest.raises(MissingEvidence, match="not run on imdb-gpt2 for 125 epochs, the number in the paper"):
         brought.accuracy_on_imdb(evidence, epochs=125)
 
 
@@ -319,7 +340,7 @@ def test_claims_of_cards_and_of_scans_read_their_rows() -> None:
     none = cards.assign(share=0.1)
     assert brought.least_batch_on_amex([Tables(batches=none)], **asked)[0].value == 400
     for beyond, tried in ((150, cards), (400, none), (50, cards[cards["share"] > 0.9])):
-        with pytest.raises(MissingEvidence, match=f"do not decide the claim: add {beyond} and a larger number"):
+        with pytest.raises(MissingEvidence, match=f"do not decide the claim; add {beyond} and a larger number"):
             brought.least_batch_on_amex([Tables(batches=tried)], **asked | {"beyond": beyond})
     assert brought.least_batch_on_amex([Tables(batches=cards)], **asked | {"beyond": 200})[0].value == 200
     with pytest.raises(MissingEvidence, match="not run on amex for 3 layers"):
@@ -347,7 +368,7 @@ def test_a_flipped_bit_is_one_sentence(written: str) -> None:
     content = bytearray(Path(written).read_bytes())
     content[600] ^= 1
     Path(written).write_bytes(content)
-    with pytest.raises(DataError, match="rows cannot be read: Bad CRC-32"):
+    with pytest.raises(DataError, match="`rows` cannot be read: Bad CRC-32"):
         features_file.read(written)
 
 
@@ -355,7 +376,7 @@ def test_a_table_without_records_or_with_a_column_twice_is_refused(tmp_path: Pat
     path = tmp_path / "wrong.parquet"
     empty = {"labels": pa.array([], pa.int64()), "split": pa.array([], pa.string())}
     pq.write_table(pa.table(empty | {"rows": pa.array([], pa.list_(pa.float32()))}), path)
-    with pytest.raises(DataError, match="rows must have shape"):
+    with pytest.raises(DataError, match="`rows` must have the shape"):
         features_file.read(str(path))
     pq.write_table(pa.Table.from_arrays([pa.array([1.0])] * 2, names=["a", "a"]), path)
     with pytest.raises(DataError, match=r"cannot be read as Parquet: Multiple matches for FieldRef.Name\(a\)"):

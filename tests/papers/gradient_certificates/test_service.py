@@ -65,7 +65,7 @@ def test_streams_name_records_of_their_shards(sweep: Service) -> None:
         assert len({*order}) == len(order)
     assert sorted(stream_of(sweep, "random", slices, torch.Generator().manual_seed(1))) == [*range(90)]
     with pytest.raises(
-        ParameterError, match=r"requests must be below the number of records of the stream \(one shard\), 4"
+        ParameterError, match=r"`requests` must be below the number of records of the stream \(one shard\), 4"
     ):
         stream_of(sweep, "one shard", slices[:10], torch.Generator())
 
@@ -102,7 +102,7 @@ def test_the_figure_has_a_line_for_each_stream(rows: pd.DataFrame) -> None:
 
 def test_findings_say_what_is_saved_and_what_it_costs(rows: pd.DataFrame) -> None:
     (said,) = service(Tables(service=rows.assign(box_cost=7.2)))  # type: ignore[arg-type]
-    assert "times as many gradients, but each gradient with boxes takes 7 times as long" in said
+    assert "times as many gradients as these shards, but each gradient with boxes takes 7 times as long" in said
     assert ": 0 of " in said or "; 0 of " in said
     assert service(Tables()) == []  # type: ignore[arg-type]
     assert service(Tables(service=rows.assign(against_sisa=None))) == []  # type: ignore[arg-type]
@@ -128,8 +128,8 @@ def test_what_makes_no_sense_is_refused(sweep: Service) -> None:
     given = sweep.model_dump()
     for wrong, sentence in (
         ({"data": "nobody"}, "data is 'nobody'"),
-        ({"budgets": [4, 2]}, "budgets is \\[4, 2\\], but must rise"),
-        ({"comparisons": 99}, "comparisons must be at most the number of requests"),
+        ({"budgets": [4, 2]}, "budgets is \\[4, 2\\], but these numbers must be in rising order"),
+        ({"comparisons": 99}, "`comparisons` must be at most the number of requests"),
         ({"streams": ["else"]}, "streams"),
     ):
         try:

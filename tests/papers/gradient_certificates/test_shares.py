@@ -102,9 +102,9 @@ def descent_of(case):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but these numbers must rise"),
-        ({"k": [1000]}, "cases has k = 1000 removals, but batches of 1000; k must be below the batch size"),
-        ({"data": "nowhere"}, "cases has the data 'nowhere', but must name one of near, far, digits"),
+        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but these numbers must be in rising order"),
+        ({"k": [1000]}, "cases has k = 1000 removals in batches of 1000 records, but k must be below the batch size"),
+        ({"data": "nowhere"}, "cases has the data 'nowhere', but must be one of near, far, digits"),
     ],
 )
 def test_cases_that_make_no_sense_are_refused_in_a_sentence(changes, words):
@@ -114,7 +114,7 @@ def test_cases_that_make_no_sense_are_refused_in_a_sentence(changes, words):
 
 def test_images_that_cannot_be_divided_are_refused():
     with pytest.raises(
-        ParameterError, match="pooled must divide the side of square images, which have 64 pixels, got 3"
+        ParameterError, match="`pooled` must divide the side of square images, got pooled = 3 and images of 64 pixels"
     ):
         task_of("digits", seed=1, pooled=3)
     assert task_of("digits", seed=1, pooled=2).features == 16

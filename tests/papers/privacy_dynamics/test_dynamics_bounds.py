@@ -219,7 +219,7 @@ def test_an_initial_divergence_is_never_asked_at_order_1():
 
 def test_an_initial_divergence_must_be_known_at_all_orders():
     initial = RenyiCurve(np.log, orders=np.array([2.0, 3.0]))
-    with pytest.raises(ParameterError, match=r"^initial must be known at all orders"):
+    with pytest.raises(ParameterError, match=r"^`initial` must be known at all orders"):
         theorem_2_from(initial, paper(), sigma=SIGMA, steps=1)
 
 

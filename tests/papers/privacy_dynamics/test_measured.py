@@ -199,7 +199,7 @@ def test_a_senseless_probability_is_refused(miss):
 
 @pytest.mark.parametrize(("first", "second"), [(np.zeros(3), np.zeros(4)), (np.zeros(1), np.zeros(1))])
 def test_too_few_samples_are_refused(first, second):
-    with pytest.raises(ParameterError, match=r"^samples must have one shape with at least two trials, got "):
+    with pytest.raises(ParameterError, match=r"^both samples must have the same shape, with at least two trials, got "):
         divergence_by_order(first, second, miss=0.1)
 
 

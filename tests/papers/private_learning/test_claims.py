@@ -200,7 +200,7 @@ def test_covered_deletions_are_the_most_that_are_accurate():
     assert "covers 10 deletions" in covered(rows)
     none = group_rows({1: 0.8, 10: 0.7})
     assert covered_deletions(none, beside="retraining") == 0
-    assert "covers not even one deletion" in covered(none)
+    assert "covers even one deletion is less accurate than retraining by more than 0.01: its accuracy" in covered(none)
     assert "its accuracy is 80.0%, and that of retraining is 90.0%" in covered(none)
 
 
@@ -241,7 +241,7 @@ def test_the_figure_of_deletions_has_all_systems():
     figure = group_figure.draw_groups(group_rows({1: 0.9, 10: 0.8}), STYLE)
     (legend,) = figure.legends
     assert sorted(filter(None, (text.get_text() for text in legend.get_texts()))) == sorted(SYSTEMS.values())
-    with pytest.raises(DataError, match="the rows of group_privacy hold 'magic', which has no line"):
+    with pytest.raises(DataError, match="the rows of `group_privacy` hold 'magic', which has no line"):
         group_figure.draw_groups(group_rows({1: 0.9}).replace("langevin", "magic"), STYLE)
 
 

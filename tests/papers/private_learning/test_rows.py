@@ -232,7 +232,7 @@ def test_gradients_along_a_path_are_those_of_its_steps():
         (
             "private_gradients",
             {"spider_n": [150, 400], "distinct": 100},
-            "spider_n contains 150, which is not a multiple of distinct = 100",
+            "spider_n contains 150, which is not a multiple of `distinct`, 100",
         ),
         ("private_gradients", {"full_features": [5, 20]}, "full_features contains 5, but 10 columns of X10"),
         ("group_privacy", {"data": ["cifar10"]}, "data contains 'cifar10', but must name built-in data sets of two"),

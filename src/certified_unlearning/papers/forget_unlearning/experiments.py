@@ -82,14 +82,14 @@ DELETION = Experiment(
         "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
         "Each number is an attack’s advantage: from the releases after a deletion, the attack guesses which of two "
         "values the deleted record had. The advantage is the rate at which the attack guesses a value if the record "
-        "had it, minus the rate if the record had the other value. The figure states the number of independent "
-        "interactions for each value. The small print is the exact 95 % confidence interval of the advantage, by two "
-        "Clopper-Pearson intervals and a Bonferroni correction. A triangle means that the advantage is significantly "
-        "more than the mechanism’s certificate promises. The certificates of mechanisms that learn by gradient descent "
-        "assume requests that are fixed in advance; the certificate of Langevin unlearning is by shifted "
-        "interpolation. An empty cell means that the attack does not apply. Mechanisms that learn by gradient descent "
-        "use linear losses of one coordinate, and their releases have the same variance. The figure does not depend "
-        "on any data set.",
+        "had this value, minus the rate at which it guesses the same value if the record had the other one. The "
+        "figure states the number of independent interactions for each value. The small print is the exact 95 % "
+        "confidence interval of the advantage, which follows from two Clopper-Pearson intervals with a Bonferroni "
+        "correction. A triangle means that the advantage significantly exceeds the advantage that the mechanism’s "
+        "certificate promises. The certificates of mechanisms that learn by gradient descent assume requests that "
+        "are fixed in advance; the certificate of Langevin unlearning is computed by shifted interpolation. An empty "
+        "cell means that the attack does not apply. Mechanisms that learn by gradient descent use linear losses of "
+        "one coordinate, and their releases have the same variance. The figure does not depend on any data set.",
         "A matrix of mechanisms by attacks: nearly everything leaks if requests depend on published models, almost "
         "nothing leaks if they are fixed, and nothing leaks from the constant model.",
     ),

@@ -73,7 +73,7 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
         bar.set_label("Measured advantage", fontsize="small")
         bar.ax.tick_params(labelsize="x-small")
         bar.outline.set_visible(False)
-        figure.suptitle("What leaks to whom: the advantage in telling what a deleted record was")
+        figure.suptitle("What leaks to whom: the advantage of guessing what a deleted record was")
         count = int(attacks["interactions"].iloc[0])
         figure.supxlabel(
             f"{count:,} interactions under each hypothesis. Small print: the exact 95 % confidence interval.\n"
@@ -116,6 +116,6 @@ def _check(attacks: pd.DataFrame) -> None:
     for name, known in (("attack", _ATTACKS), ("mechanism", _MECHANISMS)):
         unknown = sorted(set(attacks[name]) - set(known))
         if unknown:
-            raise DataError(f"the rows of deletion hold the {name} {unknown[0]!r}, which the figure does not include")
+            raise DataError(f"the rows of `deletion` contain the {name} {unknown[0]!r}, which the figure does not know")
     if attacks.duplicated(["attack", "mechanism"]).any():
-        raise DataError("the rows of deletion hold the same attack on the same mechanism twice")
+        raise DataError("the rows of `deletion` contain the same attack on the same mechanism twice")

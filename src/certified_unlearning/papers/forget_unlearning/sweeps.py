@@ -16,20 +16,22 @@ class DeletionProblem(_Model):
     """The linear losses of one coordinate on which mechanisms descend, and the promised guarantees."""
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2")
-    lipschitz: PositiveFloat = Field(description="the size L of a record, a number above 0")
+    lipschitz: PositiveFloat = Field(description="the largest size L of a record, a number above 0")
     strong_convexity: PositiveFloat = Field(description="the weight lambda of the regulariser, a number above 0")
-    smoothness: PositiveFloat = Field(description="lambda + beta, a number of at least strong_convexity")
+    smoothness: PositiveFloat = Field(description="lambda + beta, a number that is at least strong_convexity")
     alpha: Annotated[float, Field(gt=1)] = Field(description="the Rényi order, a number above 1")
-    epsilon_dp: PositiveFloat = Field(description="target for present records, a number above 0")
-    epsilon_dd: PositiveFloat = Field(description="target for deleted records, a number above 0, at most epsilon_dp")
+    epsilon_dp: PositiveFloat = Field(description="the target epsilon for present records, a number above 0")
+    epsilon_dd: PositiveFloat = Field(
+        description="the target epsilon for deleted records, a number above 0 and at most epsilon_dp"
+    )
 
 
 class DeletionMedian(_Model):
     """The attack on medians."""
 
-    n: Annotated[int, Field(ge=3)] = Field(description="a whole number of records, odd and at least 3")
+    n: Annotated[int, Field(ge=3)] = Field(description="an odd number of records, at least 3")
     request: Annotated[int, Field(ge=4)] = Field(
-        description="the request that deletes the median, a whole number from 4 to n + 1"
+        description="the number of the request that deletes the median, a whole number from 4 to n + 1"
     )
 
 
@@ -37,9 +39,11 @@ class DeletionCounting(_Model):
     """The attacks on counting with a secret state."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of every release, a number above 0")
-    releases: PositiveInt = Field(description="releases of the printed construction, a whole number, at least 1")
+    releases: PositiveInt = Field(
+        description="the number of releases of the printed construction, a whole number of at least 1"
+    )
     exposures: PositiveInt = Field(
-        description="times that the repaired construction exposes the deleted bit, a whole number, at least 1"
+        description="how often the repaired construction exposes the deleted bit, a whole number of at least 1"
     )
 
 
@@ -47,14 +51,16 @@ class DeletionStream(_Model):
     """The counterexample to Theorem 4.1 as a statement about all releases after the deletion."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of every response, a number above 0")
-    releases: PositiveInt = Field(description="releases from the deletion on, a whole number, at least 1")
+    releases: PositiveInt = Field(
+        description="the number of releases from the deletion on, a whole number of at least 1"
+    )
 
 
 class DeletionKey(_Model):
     """The counterexample to the printed Theorem 4.3."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of every call, a number above 0")
-    length: PositiveInt = Field(description="bits of the key, a whole number, at least 1")
+    length: PositiveInt = Field(description="the number of bits of the key, a whole number of at least 1")
 
 
 class Deletion(Sweep):
@@ -62,15 +68,17 @@ class Deletion(Sweep):
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     interactions: PositiveInt = Field(
-        description="interactions of each attack under either hypothesis, a whole number, at least 1"
+        description="the number of interactions of each attack under each hypothesis, a whole number of at least 1"
     )
     problem: DeletionProblem
     # This key of params.yaml keeps its name; elsewhere in Python, it is observed_releases.
     looks: PositiveInt = Field(
-        description="releases that the second requester of encode-then-delete sees, a whole number, at least 1"
+        description="the number of releases that the second requester of encode-then-delete sees, a whole number of "
+        "at least 1"
     )
     later_releases: PositiveInt = Field(
-        description="later releases that an averaging adversary adds to the first, a whole number, at least 1"
+        description="the number of later releases that an averaging adversary adds to the first, a whole number of "
+        "at least 1"
     )
     median: DeletionMedian
     counting: DeletionCounting
@@ -83,9 +91,13 @@ class DeletionRisk(Sweep):
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     trials: Annotated[int, Field(ge=30)] = Field(description="a whole number of trials, at least 30")
-    requests: PositiveInt = Field(description="a whole number, at least 1")
-    records: PositiveInt = Field(description="records replaced by each request, a whole number, at least 1")
+    requests: PositiveInt = Field(description="a whole number of requests, at least 1")
+    records: PositiveInt = Field(
+        description="the number of records that each request replaces, a whole number of at least 1"
+    )
     strong_convexity: PositiveFloat = Field(description="the weight lambda of the regulariser, a number above 0")
     alpha: Annotated[float, Field(gt=1)] = Field(description="the Rényi order, a number above 1")
-    epsilon_dp: PositiveFloat = Field(description="target for present records, a number above 0")
-    epsilon_dd: PositiveFloat = Field(description="target for deleted records, a number above 0, at most epsilon_dp")
+    epsilon_dp: PositiveFloat = Field(description="the target epsilon for present records, a number above 0")
+    epsilon_dd: PositiveFloat = Field(
+        description="the target epsilon for deleted records, a number above 0 and at most epsilon_dp"
+    )

@@ -48,7 +48,8 @@ BATCHES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.batches:draw",
     setting="certified_unlearning.papers.gradient_certificates.setting:setting_of_batches",
     caption=Caption(
-        "Certified predictions against the batch size, by depth, and the smallest batch that certifies enough",
+        "Share of certified predictions against the batch size, by depth, and the smallest batch with a large enough "
+        "share",
         "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
         "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for each "
         "depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the sweep whose "

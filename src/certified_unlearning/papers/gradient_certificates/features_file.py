@@ -75,7 +75,7 @@ def _npz(path: str) -> dict[str, NDArray[np.generic]]:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as an .npz file: {_reason(error)}") from error
     if isinstance(file, np.ndarray):
-        raise DataError(f"{path} is one array, not an .npz file: write it with np.savez")
+        raise DataError(f"{path} is a single array, not an .npz file; write the file with np.savez")
     with file:
         return {name: _array(file, name, path) for name in file.files}
 
@@ -87,10 +87,10 @@ def _array(file: "np.lib.npyio.NpzFile", name: str, path: str) -> NDArray[np.gen
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         if "Object arrays" in str(error):
             raise DataError(
-                f"{path}: {name} holds Python objects, which are not read; make it an array of numbers, or an array of "
-                "words with np.array(..., dtype=str)"
+                f"{path}: `{name}` holds Python objects, which are not read; make it an array of numbers, or an array "
+                "of words with np.array(..., dtype=str)"
             ) from error
-        raise DataError(f"{path}: {name} cannot be read: {_reason(error)}") from error
+        raise DataError(f"{path}: `{name}` cannot be read: {_reason(error)}") from error
     return found
 
 
@@ -106,7 +106,9 @@ def _parquet(path: str) -> dict[str, NDArray[np.generic]]:
         raise DataError(f"{path} cannot be read as Parquet: {_reason(error)}") from error
     for name, values in zip(table.column_names, table.columns, strict=True):
         if values.null_count:
-            raise DataError(f"{path}: {name} has {values.null_count} missing values, but every record needs one")
+            raise DataError(
+                f"{path}: `{name}` has {values.null_count} missing values, but must have a value for every record"
+            )
     found = {name: table[name].to_numpy() for name in ("labels", "split", "new") if name in table.column_names}
     if "rows" in table.column_names:
         found["rows"] = _of_lists(table["rows"], path)
@@ -115,8 +117,8 @@ def _parquet(path: str) -> dict[str, NDArray[np.generic]]:
         wrong = next((name for name in features if not _is_number(table.schema.field(name).type)), None)
         if wrong is not None:
             raise DataError(
-                f"{path}: {wrong} holds {table.schema.field(wrong).type}, but every column except labels, split and "
-                "new is a feature and must hold numbers"
+                f"{path}: `{wrong}` holds {table.schema.field(wrong).type}, but every column except `labels`, `split` "
+                "and `new` is a feature and must hold numbers"
             )
         if features:
             found["rows"] = np.column_stack([table[name].to_numpy().astype(np.float64) for name in features])
@@ -133,14 +135,16 @@ def _of_lists(column: pa.ChunkedArray, path: str) -> NDArray[np.generic]:
     """
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise DataError(f"{path}: rows must hold lists of numbers, got {kind}")
+        raise DataError(f"{path}: `rows` must hold lists of numbers, got {kind}")
     if not _is_number(kind.value_type):
-        raise DataError(f"{path}: rows must hold lists of numbers, got lists of {kind.value_type}")
+        raise DataError(f"{path}: `rows` must hold lists of numbers, got lists of {kind.value_type}")
     lists = column.combine_chunks()
     lengths = pc.list_value_length(lists)
     least, most = (each.as_py() or 0 for each in pc.min_max(lengths).values())
     if least != most:
-        raise DataError(f"{path}: rows must be lists of one length, got from {least} to {most} numbers")
+        raise DataError(
+            f"{path}: the lists of `rows` must have the same length, got lists of {least} to {most} numbers"
+        )
     found: NDArray[np.generic] = lists.flatten().to_numpy(zero_copy_only=False).reshape(len(lists), most)
     return found
 
@@ -158,39 +162,44 @@ def _checked(found: Mapping[str, NDArray[np.generic]], path: str) -> FeaturesFil
     missing = next((name for name in _NEEDED if name not in found), None)
     if missing is not None:
         raise DataError(
-            f"{path} has no {missing}: it needs rows, labels and split, and holds {', '.join(found) or 'nothing'}"
+            f"{path} has no `{missing}`: it must have `rows`, `labels` and `split`, but has "
+            f"{', '.join(f'`{each}`' for each in found) or 'nothing'}"
         )
     unknown = next((name for name in found if name not in _KNOWN), None)
     if unknown is not None:
-        raise DataError(f"{path} holds {unknown}, which is none of {', '.join(_KNOWN)}")
+        raise DataError(f"{path} has `{unknown}`, which is none of {', '.join(f'`{each}`' for each in _KNOWN)}")
     rows = _rows(found["rows"], path)
     flat = {name: found[name] for name in _KNOWN[1:] if name in found}
     for name, values in flat.items():
         if values.shape != (len(rows),):
-            raise DataError(f"{path}: {name} must have shape ({len(rows)},), one for each row, got {values.shape}")
+            raise DataError(
+                f"{path}: `{name}` must have shape ({len(rows)},), with one value for each row, got {values.shape}"
+            )
     labels, test = _labels(flat["labels"], path), _test(flat["split"], path)
     gone = np.setdiff1d(np.arange(labels.max() + 1), labels[~test])
     if len(gone):
-        raise DataError(f"{path}: no training record has the label {gone[0]}; labels go from 0 to {labels.max()}")
+        raise DataError(
+            f"{path}: no training record has the label {gone[0]}, but the labels go from 0 to {labels.max()}"
+        )
     if not labels.max():
-        raise DataError(f"{path}: labels are all 0, but two classes are needed")
+        raise DataError(f"{path}: all `labels` are 0, but at least two classes are needed")
     return FeaturesFile(rows, labels, test, _new(flat["new"], test, path) if "new" in flat else None)
 
 
 def _rows(values: NDArray[np.generic], path: str) -> NDArray[np.float64]:
     if values.dtype.kind not in "iuf":
-        raise DataError(f"{path}: rows must hold numbers, got {values.dtype}")
+        raise DataError(f"{path}: `rows` must hold numbers, got {values.dtype}")
     if values.ndim == 3:
         values = values[:, None]
     if values.ndim not in (2, 4) or 0 in values.shape:
         raise DataError(
-            f"{path}: rows must have shape (records, features), or for images (records, height, width) or (records, "
-            f"channels, height, width), with no length 0, got {values.shape}"
+            f"{path}: `rows` must have the shape (records, features) or, for images, (records, height, width) or "
+            f"(records, channels, height, width), without a length of 0, got {values.shape}"
         )
     rows = values.astype(np.float64)
     finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
     if not finite.all():
-        raise DataError(f"{path}: row {int(np.argmin(finite))} of rows holds a number that is not finite")
+        raise DataError(f"{path}: row {int(np.argmin(finite))} of `rows` holds a number that is not finite")
     return rows
 
 
@@ -198,9 +207,11 @@ def _labels(values: NDArray[np.generic], path: str) -> NDArray[np.int64]:
     numbers = values.astype(np.float64) if values.dtype.kind in "iufb" else None
     if numbers is None or not (np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers))).all():
         place = 0 if numbers is None else int(np.argmax(~((numbers >= 0) & (numbers == np.floor(numbers)))))
-        raise DataError(f"{path}: labels must be whole numbers from 0, got {values[place]!r} in place {place}")
+        raise DataError(f"{path}: `labels` must be whole numbers from 0 on, got {values[place]!r} at index {place}")
     if numbers.max() >= len(numbers):
-        raise DataError(f"{path}: labels must be class numbers below the number of records, got {int(numbers.max())}")
+        raise DataError(
+            f"{path}: `labels` must be below the number of records, {len(numbers)}, got {int(numbers.max())}"
+        )
     return numbers.astype(np.int64)
 
 
@@ -209,22 +220,24 @@ def _test(values: NDArray[np.generic], path: str) -> NDArray[np.bool_]:
     unknown = ~np.isin(words, PARTS)
     if unknown.any():
         place = int(np.argmax(unknown))
-        raise DataError(f"{path}: split must be train or test for each row, got {str(words[place])!r} in place {place}")
+        raise DataError(
+            f"{path}: `split` must be train or test for each row, got {str(words[place])!r} at index {place}"
+        )
     for part in PARTS:
         if part not in words:
-            raise DataError(f"{path}: split names no {part} record")
+            raise DataError(f"{path}: `split` must be {part} for at least one record")
     found: NDArray[np.bool_] = words == PARTS[1]
     return found
 
 
 def _new(values: NDArray[np.generic], test: NDArray[np.bool_], path: str) -> NDArray[np.bool_]:
     if values.dtype.kind != "b":
-        raise DataError(f"{path}: new must hold truth values, got {values.dtype}")
+        raise DataError(f"{path}: `new` must hold booleans, got {values.dtype}")
     new: NDArray[np.bool_] = values.astype(bool)
     for part, own in (("train", new[~test]), ("test", new[test])):
         if own.all() or not own.any():
             raise DataError(
-                f"{path}: new must be true for some {part} records and false for others, got true for "
-                f"{int(own.sum())} of {len(own)}"
+                f"{path}: `new` must be true for some {part} records and false for others, but is true for "
+                f"{int(own.sum())} of {len(own)} {part} records"
             )
     return new

@@ -51,8 +51,9 @@ def service(evidence: Evidence) -> list[str]:
     row = own.sort_values("budget").iloc[-1]
     records = unbroken(f"{row['budget']:,} records")
     return [
-        f"Shards that may lose {records} before they are trained again answer {1 - row['refused']:.1%} of queries on "
-        f"{title_of(str(row['data']))} under random deletion requests. Plain SISA computes {row['against_sisa']:.1f} "
-        f"times as many gradients, but each gradient with boxes takes {row['box_cost']:.0f} times as long; "
-        f"{int(rows['wrong'].sum())} of {int(rows['compared'].sum()):,} answers are wrong."
+        f"Shards that may lose {records} before they are trained again answer {1 - row['refused']:.1%} of the queries "
+        f"on {title_of(str(row['data']))} under random deletion requests. Plain SISA computes "
+        f"{row['against_sisa']:.1f} times as many gradients as these shards, but each gradient with boxes takes "
+        f"{row['box_cost']:.0f} times as long; {int(rows['wrong'].sum())} of {int(rows['compared'].sum()):,} answers "
+        "are wrong."
     ]

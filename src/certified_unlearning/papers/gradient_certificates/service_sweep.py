@@ -23,32 +23,35 @@ class Service(Sweep):
 
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
-        description="side of the squares of pixels that images are averaged over, at least 1; 1 means no averaging"
+        description="the side of the squares of pixels over which images are averaged, at least 1 (1 for no averaging)"
     )
     hidden: Annotated[int, Field(ge=0)] = Field(
-        description="units of the hidden layer, a whole number; 0 means no hidden layer"
+        description="the number of units in the hidden layer, a whole number (0 for no hidden layer)"
     )
-    shards: PositiveInt = Field(description="shards, a whole number, at least 1")
-    slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
-    epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
+    shards: PositiveInt = Field(description="a whole number of shards, at least 1")
+    slices: PositiveInt = Field(description="the number of slices of a shard, each with a checkpoint, at least 1")
+    epochs: PositiveInt = Field(description="the number of updates of a stage, a whole number of at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0")
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     budgets: Distinct[PositiveInt] = Field(
-        description="records that may leave a shard before it is trained again, distinct whole numbers, at least 1; "
-        "boxes are also trained for all smaller powers of 2"
+        description="numbers of records that may leave a shard before it is trained again: distinct whole numbers of "
+        "at least 1; boxes are also trained for all smaller powers of 2"
     )
     streams: Distinct[Stream] = Field(
-        description="removed records: random (uniform), one shard (only of the first), in turn (of each shard in turn)"
+        description="some of random (uniformly drawn records), one shard (all records from the first shard), in turn "
+        "(one record from each shard in turn)"
     )
-    requests: PositiveInt = Field(description="requests of a stream, each for one record, a whole number, at least 1")
+    requests: PositiveInt = Field(description="the number of requests of a stream, each for one record, at least 1")
     queries: PositiveInt = Field(
-        description="test records that are queried after every request, a whole number, at least 1"
+        description="the number of test records that are queried after every request, a whole number of at least 1"
     )
     comparisons: PositiveInt = Field(
-        description="comparisons with the answers of the retrained ensemble, spread evenly over a stream, a whole "
-        "number, at least 1"
+        description="the number of comparisons with the answers of the retrained ensemble, spread evenly over a "
+        "stream, at least 1"
     )
-    trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
+    trials: Trials = Field(
+        description="the number of independent runs, with their own starts, slices, streams and clouds, at least 2"
+    )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property
@@ -61,7 +64,7 @@ class Service(Sweep):
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.budgets != sorted(self.budgets):
-            return f"budgets is {self.budgets}, but must rise"
+            return f"budgets is {self.budgets}, but these numbers must be in rising order"
         if self.comparisons > self.requests:
-            return f"comparisons must be at most the number of requests, {self.requests}, got {self.comparisons}"
+            return f"`comparisons` must be at most the number of requests, {self.requests}, got {self.comparisons}"
         return None

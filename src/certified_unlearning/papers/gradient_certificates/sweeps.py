@@ -14,7 +14,7 @@ Mode = Literal["unlearning", "privacy"]
 _NonNegative = Annotated[float, Field(ge=0)]
 Trials = Annotated[int, Field(ge=2)]
 DATA_IN_WORDS = (
-    "near, far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
+    "near or far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
 )
 """The allowed values of ``data``, in words."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
@@ -28,34 +28,41 @@ class Recipe(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    hidden: list[PositiveInt] = Field(description="units of the hidden layers, a list of whole numbers, may be empty")
-    batch_size: PositiveInt = Field(description="records of a batch, a whole number, at least 1")
-    step_size: PositiveFloat = Field(
-        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+    hidden: list[PositiveInt] = Field(
+        description="the number of units of each hidden layer, a list of whole numbers, which may be empty"
     )
-    decay: _NonNegative = Field(description="eta, a number of at least 0")
-    weight_decay: _NonNegative = Field(description="lambda, a number of at least 0")
+    batch_size: PositiveInt = Field(description="the number of records in a batch, a whole number of at least 1")
+    step_size: PositiveFloat = Field(
+        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
+    )
+    decay: _NonNegative = Field(description="eta, a number that is at least 0")
+    weight_decay: _NonNegative = Field(description="lambda, a number that is at least 0")
 
 
 class Training(Recipe):
     """The training recipe of a network."""
 
-    epochs: PositiveInt = Field(description="passes over the batches, a whole number, at least 1")
+    epochs: PositiveInt = Field(description="the number of passes over the batches, a whole number of at least 1")
 
 
 class Case(Training):
     """A network on one data set, and the numbers of records whose absence or presence is certified."""
 
-    name: str = Field(description="the name of the case in rows, figures and claims; distinct", min_length=1)
+    name: str = Field(
+        description="the name of the case in rows, figures and claims, which no other case has", min_length=1
+    )
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
-        description="side of the squares of pixels that images are averaged over, at least 1; 1 means no averaging"
+        description="the side of the squares of pixels over which images are averaged, at least 1 (1 for no averaging)"
     )
     mode: Mode = Field(description="unlearning (removals) or privacy (additions and removals)")
     gamma: Distinct[PositiveFloat] = Field(
-        description="levels to which entries of gradients are clamped, distinct numbers above 0"
+        description="the levels to which entries of gradients are clamped, distinct numbers above 0"
     )
-    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
+    k: Distinct[PositiveInt] = Field(
+        description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
+        "rising order"
+    )
     bounds: Distinct[Literal["tighter", "published"]] = Field(
         description="tighter (exact products, differences, lines) or published (midpoints and radii, single logits)"
     )
@@ -64,13 +71,20 @@ class Case(Training):
 class Regions(Sweep, Training):
     """The radius of predictions on the plane, for blobs of two classes, several clipping levels and both modes."""
 
-    data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both: clouds of two classes")
+    data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both, which are clouds of two classes")
     gamma: Distinct[PositiveFloat] = Field(
-        description="levels to which entries of gradients are clamped, distinct numbers above 0"
+        description="the levels to which entries of gradients are clamped, distinct numbers above 0"
     )
-    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
-    side: Annotated[int, Field(ge=2)] = Field(description="points of the grid in each direction, at least 2")
-    reach: PositiveFloat = Field(description="the grid extends from minus this number to this number, above 0")
+    k: Distinct[PositiveInt] = Field(
+        description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
+        "rising order"
+    )
+    side: Annotated[int, Field(ge=2)] = Field(
+        description="the number of points of the grid in each direction, at least 2"
+    )
+    reach: PositiveFloat = Field(
+        description="the largest coordinate of the grid, above 0; the smallest is minus this number"
+    )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     def check(self) -> str | None:
@@ -82,19 +96,25 @@ class Batches(Sweep):
     """Certified shares by batch size, for one epoch, networks of several depths and both modes."""
 
     data: Data = Field(description=DATA_IN_WORDS)
-    batch_size: Distinct[PositiveInt] = Field(description="records of a batch, distinct whole numbers, at least 1")
-    depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="hidden layers, distinct whole numbers")
-    units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
+    batch_size: Distinct[PositiveInt] = Field(
+        description="numbers of records in a batch: distinct whole numbers of at least 1"
+    )
+    depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="numbers of hidden layers: distinct whole numbers")
+    units: PositiveInt = Field(description="the number of units in a hidden layer, a whole number of at least 1")
     step_size: PositiveFloat = Field(
-        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
     )
-    decay: _NonNegative = Field(description="eta, a number of at least 0")
+    decay: _NonNegative = Field(description="eta, a number that is at least 0")
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
-    k: PositiveInt = Field(description="records of every batch, a whole number, at least 1")
-    wanted: Annotated[float, Field(gt=0, le=1)] = Field(
-        description="the share of certified predictions that a batch must give, above 0 and at most 1"
+    k: PositiveInt = Field(
+        description="the number of records that may change in every batch, a whole number of at least 1"
     )
-    trials: Trials = Field(description="independent starts and batches of each size, at least 2")
+    wanted: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="the share of predictions that must be certified, above 0 and at most 1"
+    )
+    trials: Trials = Field(
+        description="the number of independent runs of each batch size, with their own starts and batches, at least 2"
+    )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property
@@ -117,28 +137,42 @@ class FineTuning(Sweep):
         "records are new"
     )
     held_back: Annotated[int, Field(ge=0, le=9)] = Field(
-        description="the digit that pre-training does not see, 0 to 9; a features file says which records are new"
+        description="the digit that pre-training does not see, 0 to 9; unused for a features file, which says which "
+        "records are new"
     )
     channels: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] = Field(
-        description="channels of the two convolutions, which fine-tuning does not change, at least 1 each; unused for "
-        "a features file whose rows are not images"
+        description="the numbers of channels of the two convolutions, each at least 1; unused for a features file "
+        "whose rows are not images"
     )
-    kernel: PositiveInt = Field(description="side of the convolutions' kernels, a whole number, at least 1")
-    stride: PositiveInt = Field(description="stride of the first convolution, a whole number, at least 1")
-    units: PositiveInt = Field(description="units of the dense hidden layer, a whole number, at least 1")
-    pretraining_epochs: PositiveInt = Field(description="passes of pre-training, a whole number, at least 1")
-    private: PositiveInt = Field(description="number of removable records (of the new class) in a batch, at least 1")
-    public: PositiveInt = Field(description="number of permanent records (of the other classes) in a batch, at least 1")
-    epochs: PositiveInt = Field(description="passes over the new class, a whole number, at least 1")
+    kernel: PositiveInt = Field(description="the side of the convolutions' kernels, a whole number of at least 1")
+    stride: PositiveInt = Field(description="the stride of the first convolution, a whole number of at least 1")
+    units: PositiveInt = Field(
+        description="the number of units in the dense hidden layer, a whole number of at least 1"
+    )
+    pretraining_epochs: PositiveInt = Field(
+        description="the number of passes of pre-training, a whole number of at least 1"
+    )
+    private: PositiveInt = Field(
+        description="the number of removable records (of the new class) in a batch, at least 1"
+    )
+    public: PositiveInt = Field(
+        description="the number of permanent records (of the other classes) in a batch, at least 1"
+    )
+    epochs: PositiveInt = Field(description="the number of passes over the new class, a whole number of at least 1")
     step_size: PositiveFloat = Field(
-        description="alpha, a number above 0; update n has the step size alpha / (1 + decay n)"
+        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
     )
-    decay: _NonNegative = Field(description="eta, a number of at least 0")
+    decay: _NonNegative = Field(description="eta, a number that is at least 0")
     gamma: Distinct[PositiveFloat] = Field(
-        description="levels to which entries of gradients are clamped, distinct numbers above 0"
+        description="the levels to which entries of gradients are clamped, distinct numbers above 0"
     )
-    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
-    trials: Trials = Field(description="independent pre-trainings and batches, at least 2")
+    k: Distinct[PositiveInt] = Field(
+        description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
+        "rising order"
+    )
+    trials: Trials = Field(
+        description="the number of independent runs, with their own pre-training and batches, at least 2"
+    )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property
@@ -157,13 +191,16 @@ class Head(Sweep, Recipe):
     data: Data = Field(
         description="the name of a built-in data set, whose features are fixed, or a features file (.npz, .parquet)"
     )
-    scale: PositiveFloat = Field(description="the factor by which features are multiplied, a public number above 0")
+    scale: PositiveFloat = Field(description="the public factor by which features are multiplied, a number above 0")
     epochs: Distinct[PositiveInt] = Field(
-        description="passes after which the head is measured, distinct whole numbers, rising"
+        description="numbers of passes after which the head is measured: distinct whole numbers, in rising order"
     )
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
-    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
-    trials: Trials = Field(description="independent starts and batches, at least 2")
+    k: Distinct[PositiveInt] = Field(
+        description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
+        "rising order"
+    )
+    trials: Trials = Field(description="the number of independent runs, with their own starts and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     @property
@@ -176,16 +213,16 @@ class Head(Sweep, Recipe):
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.epochs != sorted(self.epochs):
-            return f"epochs is {self.epochs}, but must rise"
+            return f"epochs is {self.epochs}, but these numbers must be in rising order"
         return rising("k", self.k, self.batch_size, "unlearning")
 
 
 class Shares(Sweep):
     """The share of certified test predictions against k, for several networks."""
 
-    cases: list[Case] = Field(description="networks and data sets, a list of sections", min_length=1)
+    cases: list[Case] = Field(description="a list of sections, each with a network and a data set", min_length=1)
     trials: Trials = Field(
-        description="number of independent runs of each case, with their own starts, batches and clouds, at least 2"
+        description="the number of independent runs of each case, with their own starts, batches and clouds, at least 2"
     )
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
@@ -198,7 +235,7 @@ class Shares(Sweep):
         """Return the error of values that do not fit together, or None."""
         names = [each.name for each in self.cases]
         if len({*names}) < len(names):
-            return f"cases has the names {', '.join(names)}, but they must be distinct"
+            return f"cases has the names {', '.join(names)}, but the names must be distinct"
         for case in self.cases:
             if wrong := unknown_data("cases has the data", case.data):
                 return wrong
@@ -212,7 +249,7 @@ def unknown_data(said: str, data: str) -> str | None:
     if data in KNOWN or is_file(data):
         return None
     return (
-        f"{said} {data!r}, but must name one of {', '.join(KNOWN)}, or a features file that ends in "
+        f"{said} {data!r}, but must be one of {', '.join(KNOWN)}, or a features file whose name ends in "
         f"{' or '.join(FILE_ENDINGS)}"
     )
 
@@ -225,7 +262,7 @@ def files_of(data: Iterable[str]) -> tuple[str, ...]:
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
     """Return a sentence, beginning with the key, about wrong numbers of records, or None if they are right."""
     if k != sorted(k):
-        return f"{key} has k = {k}, but these numbers must rise"
+        return f"{key} has k = {k}, but these numbers must be in rising order"
     if mode == "unlearning" and k[-1] >= batch_size:
-        return f"{key} has k = {k[-1]} removals, but batches of {batch_size}; k must be below the batch size"
+        return f"{key} has k = {k[-1]} removals in batches of {batch_size} records, but k must be below the batch size"
     return None

@@ -170,9 +170,7 @@ def _digits(name: str, *, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _new_class_in(path: str) -> NewClass:
     found = features_file.read(path)
     if found.new is None:
-        raise DataError(
-            f"{path} has no array or column new: fine-tuning needs to know which records are of the new class"
-        )
+        raise DataError(f"{path} has no array or column `new`, which must say which records are of the new class")
     parts = (found.rows, found.labels, found.new)
     rows, labels, new = (torch.as_tensor(each[~found.test]) for each in parts)
     test_rows, test_labels, test_new = (torch.as_tensor(each[found.test]) for each in parts)
@@ -197,7 +195,7 @@ def _pooled(rows: Tensor, side: int) -> Tensor:
     pixels = round(rows.shape[1] ** 0.5)
     if pixels**2 != rows.shape[1] or pixels % side:
         raise ParameterError(
-            f"pooled must divide the side of square images, which have {rows.shape[1]} pixels, got {side}"
+            f"`pooled` must divide the side of square images, got pooled = {side} and images of {rows.shape[1]} pixels"
         )
     squares = rows.reshape(len(rows), pixels // side, side, pixels // side, side)
     return squares.mean(dim=(2, 4)).flatten(1)

@@ -99,9 +99,9 @@ DYNAMICS2 = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.figures:draw_second",
     caption=Caption(
         "Upper and lower bounds of Rényi divergence on quadratic losses, against steps",
-        "The curvature is 1, and each panel has one order α. The exact divergence (dotted) is between the upper bound "
-        "(Corollary 2) and the lower bound (Theorem 3). Long dashes are composition. The figure does not depend on "
-        "any data set.",
+        "The curvature is 1, and each panel is for one order α. The exact divergence (dotted) is between the upper "
+        "bound (Corollary 2) and the lower bound (Theorem 3). Long dashes show composition. The figure does not "
+        "depend on any data set.",
         "Three panels against steps: the exact divergence is between a lower and an upper bound that level off.",
     ),
 )

@@ -45,7 +45,7 @@ def divergence_by_order(first: Array, second: Array, *, miss: float) -> Estimate
 
     if first.shape != second.shape or first.shape[-1] < 2:
         raise ParameterError(
-            f"samples must have one shape with at least two trials, got {first.shape} and {second.shape}"
+            f"both samples must have the same shape, with at least two trials, got {first.shape} and {second.shape}"
         )
     if not 0 < miss < 1:
         raise ParameterError(f"miss must lie strictly between 0 and 1, got {miss}")

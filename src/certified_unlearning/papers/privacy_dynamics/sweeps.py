@@ -16,14 +16,15 @@ class Figure2(Sweep):
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness (in Fig. 2, below 1)")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
-    steps: PositiveInt = Field(description="the largest number of steps, a whole number, at least 1")
+    steps: PositiveInt = Field(description="the largest number of steps, a whole number of at least 1")
 
 
 class Figure1(Figure2):
     """The Rényi divergence against steps of noisy gradient descent, for several curvatures."""
 
     strong_convexity: Distinct[PositiveFloat] = Field(
-        description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the smallest alpha"
+        description="a list of distinct numbers above 0; the figure shows the first for every alpha, and all of them "
+        "for the smallest alpha"
     )
     smoothness: PositiveFloat = Field(description="a number above 0")
 
@@ -33,11 +34,11 @@ class Measured(Sweep):
 
     n: PositiveInt = Field(description="a whole number of records, at least 1")
     strong_convexity: PositiveFloat = Field(
-        description="the smallest curvature, in whose direction the data sets differ, a number above 0"
+        description="the smallest curvature, a number above 0; the data sets differ in its direction"
     )
-    smoothness: PositiveFloat = Field(description="the largest curvature, a number of at least strong_convexity")
+    smoothness: PositiveFloat = Field(description="the largest curvature, a number that is at least strong_convexity")
     lipschitz: PositiveFloat = Field(
-        description="half the distance by which a replaced record moves the sum of gradients, a number above 0"
+        description="half of the distance that a replaced record moves the sum of gradients, a number above 0"
     )
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
@@ -46,7 +47,7 @@ class Measured(Sweep):
         description="numbers of steps after which runs are sampled, a list of distinct whole numbers, each at least 1",
     )
     trials: Annotated[int, Field(ge=2)] = Field(
-        description="runs on each of the two data sets, a whole number, at least 2"
+        description="the number of runs on each of the two data sets, a whole number of at least 2"
     )
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     false_alarms: Annotated[float, Field(gt=0, lt=1)] = Field(

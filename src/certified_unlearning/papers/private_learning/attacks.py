@@ -266,7 +266,7 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
 
 def _mixture(values: Array, unit: float, share: float, *, here: float, there: float) -> Array:
-    """Return log-likelihood ratios of values in standard deviations; a record takes part with probability ``share``."""
+    """Return log-likelihood ratios of values given in standard deviations; ``share`` is the rate of sampling."""
 
     def density(row: float) -> Array:
         log: Array = np.logaddexp(math.log1p(-share), math.log(share) + unit * row * values - (unit * row) ** 2 / 2)

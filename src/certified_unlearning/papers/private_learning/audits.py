@@ -7,7 +7,7 @@ depend on the runs. Selections are enumerated instead of sampled. If an output i
 against the exact distribution (Kolmogorov and Smirnov). If the scores pass, the audit also compares the exact ``mu`` of
 this distribution with the stated ``mu``; if they fail, the audit reports a fault.
 
-The result of an audit is no upper bound: an audit without a finding proves nothing. If a fault reduces the noise by
+The result of an audit is not an upper bound. An audit without a finding proves nothing. If a fault reduces the noise by
 less than the width of the confidence interval, only the recomputed guarantee shows the fault (`checks`). Planners and
 estimators make this check before they learn (`accounting.private.guarantee.require_met`).
 """

@@ -9,8 +9,8 @@ CLOSE = 0.01
 def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
     """Return the largest number of deletions at which a private model is about as accurate as another system.
 
-    Its accuracy must be at least that of the other system minus `CLOSE`. A model that covers more deletions has more
-    noise. Numbers of deletions between two measured numbers are not considered.
+    The accuracy of the private model must be at least that of the other system minus `CLOSE`. A model that covers more
+    deletions has more noise. Numbers of deletions between two measured numbers are not considered.
 
     Args:
         rows: The rows of `group_privacy` for one data set and epsilon.

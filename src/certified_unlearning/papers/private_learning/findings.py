@@ -41,15 +41,16 @@ def covered(rows: pd.DataFrame) -> str:
     most = covered_deletions(rows, beside="retraining")
     one = rows[rows["deletions"] == rows["deletions"].min()].set_index("system")["accuracy"]
     beside = covered_deletions(rows, beside="langevin")
-    approximate = f"; at the accuracy of Langevin unlearning, it covers {beside}" if beside else ""
+    approximate = f"; compared in the same way with Langevin unlearning, it covers {beside}" if beside else ""
     if not most:
         return (
-            f"On {about}, a private model covers not even one deletion at retraining's accuracy, less {CLOSE:g}: its "
-            f"accuracy is {one['private']:.1%}, and that of retraining is {one['retraining']:.1%}{approximate}."
+            f"On {about}, a private model that covers even one deletion is less accurate than retraining "
+            f"by more than {CLOSE:g}: its accuracy is {one['private']:.1%}, and that of retraining is "
+            f"{one['retraining']:.1%}{approximate}."
         )
     return (
-        f"On {about}, a private model covers {most} deletion{'s' * (most > 1)} at retraining's accuracy, less "
-        f"{CLOSE:g}, without any work{approximate}."
+        f"On {about}, a private model covers {most} deletion{'s' * (most > 1)} without any work, with an accuracy at "
+        f"most {CLOSE:g} below that of retraining{approximate}."
     )
 
 

@@ -17,7 +17,7 @@ def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A row names an unknown system.
     """
-    shared.require_lines(rows["system"], SYSTEMS, "the rows of group_privacy hold")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of `group_privacy` hold")
     looks = _looks(style)
     settings = list(dict.fromkeys(zip(rows["data"], rows["epsilon"], strict=True)))
     with shared.theme(style):

@@ -26,7 +26,8 @@ GROUP_ROWS = pa.schema(
 
 ``gradients`` is the number of single-record gradients for a request with this number of deletions; it is 0 for a
 private model that covers them. The renewed private model is learned anew whenever the deletions that it covers are used
-up. It covers the largest number of deletions at which its accuracy is at least that of Langevin unlearning minus 0.01.
+up. This model covers the largest number of deletions at which its accuracy is at least that of Langevin unlearning
+minus 0.01.
 """
 
 

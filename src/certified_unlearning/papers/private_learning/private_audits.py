@@ -40,9 +40,9 @@ PRIVATE_AUDITS = Experiment(
     needs_data=False,
     caption=Caption(
         "Audits of private mechanisms, and of mechanisms with planted faults",
-        "X12: each mechanism runs on two data sets that differ in one record. The shown value is a lower bound on the "
-        "privacy loss from its outputs (by Clopper and Pearson, by enumeration, or by the exact distribution). A "
-        "mechanism is caught if the shown value exceeds the stated one; a mechanism that is not caught is not thereby "
-        "proven private. The table does not depend on the preset’s data set.",
+        "X12: each mechanism runs on two data sets that differ in one record. The shown value is a lower bound on "
+        "the privacy loss, computed from the outputs (by Clopper and Pearson, by enumeration, or by the exact "
+        "distribution). A mechanism is caught if the shown value exceeds the stated one; a mechanism that is not "
+        "caught is not proven to be private. The table does not depend on the preset’s data set.",
     ),
 )

@@ -58,10 +58,10 @@ PRIVATE_RISK = Experiment(
     caption=Caption(
         "Excess risk of private linear models, with fitted slopes",
         "The records are synthetic, and their best weights are known. Privacy is replace-one. Points are means over "
-        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. The legend shows "
-        "slopes fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in "
-        "square brackets. Dotted lines are zero weights. X11 and X13 show errors divided by lower bounds; the error of "
-        "X13 without privacy is mostly below 0. The figure does not depend on the preset’s data set.",
+        "trials, each with its own records and noise, and bars are 95 % bootstrap intervals. The legend shows slopes "
+        "fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in square "
+        "brackets. Dotted lines show the errors of zero weights. X11 and X13 show errors divided by lower bounds; "
+        "the error of X13 without privacy is mostly below 0. The figure does not depend on the preset’s data set.",
         "Lines that fall with the number of records, at about the slope that theory states or faster; with added "
         "columns of zeros, noisy descent rises, and the other two lines are constant.",
     ),
@@ -78,11 +78,11 @@ PRIVATE_GRADIENTS = Experiment(
         "Gradients of private models, with fitted slopes",
         "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
         "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
-        "the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on fresh "
-        "records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of which only 10 "
-        "columns are not zero. The legend shows slopes fitted on logarithmic axes, with their intervals in "
-        "parentheses and the slopes of the theorems in square brackets. Dotted lines are zero weights. The figure does "
-        "not depend on the preset’s data set.",
+        "the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on "
+        "fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of which "
+        "only 10 columns are not zero. The legend shows slopes fitted on logarithmic axes, with their intervals in "
+        "parentheses and the slopes of the theorems in square brackets. Dotted lines show the errors of zero "
+        "weights. The figure does not depend on the preset’s data set.",
         "Lines that fall with the number of records at about the stated slopes; the error of the embedding is lowest "
         "at several dozen columns, and the error with all columns rises.",
     ),

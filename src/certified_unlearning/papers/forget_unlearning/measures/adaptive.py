@@ -61,12 +61,12 @@ def least_deletion_bound_over_equation_11(*, setting: Setting, epsilon_dp: float
 def requester_over_product(*, advantage: float, payload: Literal["published", "other"]) -> float:
     """Return the requester's advantage divided by the product of the tests' advantages.
 
-    The deletion's answer depends on the model before it. Learning publishes the bit of record n with probability ``(1 +
-    a) / 2``, and otherwise the opposite bit. A call that replaces another record returns its input ``theta``. The call
-    that replaces record n returns 1 with probability ``(y + 1 - theta) / 2``, where ``y`` is the bit of record 1. The
-    test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester of the proof writes the published
-    bit over record 1. If the requester writes the opposite bit, an answer of 1 may be more likely under either
-    hypothesis, so the advantage is that of the test or of its negation.
+    The answer to the deletion depends on the model before the deletion. Learning publishes the bit of record n with
+    probability ``(1 + a) / 2``, and otherwise the opposite bit. A call that replaces another record returns its input
+    ``theta``. The call that replaces record n returns 1 with probability ``(y + 1 - theta) / 2``, where ``y`` is the
+    bit of record 1. The test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester of the proof
+    writes the published bit over record 1. If the requester writes the opposite bit, an answer of 1 may be more likely
+    under either hypothesis, so the advantage is that of the test or of its negation.
     """
 
     def says_1(published: int) -> float:
@@ -101,7 +101,7 @@ def _steps_beyond_privacy(setting: Setting, *, share: float, **changed: float) -
     records = math.floor(math.sqrt(share * values["alpha"] * values["dimension"] / values["epsilon_dd"]))
     for_privacy = setting_plan(setting, **changed, records=records, certify_risk=False).deletion_steps
     for_both = setting_plan(setting, **changed, records=records).deletion_steps
-    name = f"{setting}, r = {records}, {for_privacy} steps for privacy, {for_both} for both"
+    name = f"{setting}, r = {records}, {for_privacy} steps for privacy, {for_both} for privacy and risk"
     return Quantity(for_both - for_privacy, name)
 
 

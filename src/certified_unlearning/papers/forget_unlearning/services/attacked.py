@@ -101,7 +101,7 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
     """
     if plan.deletion_steps == 0:
         raise ParameterError(
-            "deletion.problem: epsilon_dd is met without any deletion step, so there is nothing to attack; lower "
+            "deletion.problem: epsilon_dd is reached without any deletion step, so there is nothing to attack; lower "
             "epsilon_dd"
         )
     noisy = _noisy(plan)

@@ -90,7 +90,7 @@ def median_databases(hypothesis: int, interactions: int, key: Key, *, n: int) ->
 
 @dataclass(frozen=True)
 class MedianRequester:
-    """A requester that writes the published median over randomly drawn records, and then deletes the median itself.
+    """A requester that overwrites randomly drawn records with the published median, and then deletes the median itself.
 
     The records are drawn without replacement.
 
@@ -192,7 +192,7 @@ def bit_databases(hypothesis: int, interactions: int, key: Key) -> Array:
 
 @dataclass(frozen=True)
 class DeleteFirst:
-    """A requester with fixed requests: the first deletes the target, and all others write a zero over a zero.
+    """A requester with fixed requests: the first deletes the target, and all others overwrite a zero with a zero.
 
     Attributes:
         interactions: The number of interactions.

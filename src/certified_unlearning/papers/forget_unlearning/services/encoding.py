@@ -81,7 +81,7 @@ class EncodeThenDelete:
 
 @dataclass(frozen=True)
 class FixedRequests:
-    """A requester with fixed requests that write zeros over zeros and then delete the target.
+    """A requester with fixed requests that overwrite zeros with zeros and then delete the target.
 
     There are as many requests as in encode-then-delete with one observed release.
 
@@ -104,7 +104,7 @@ class FixedRequests:
         return self.n
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
-        """Write a zero over one record after another, the target last; afterwards, write zeros over record 0."""
+        """Overwrite one record after another with 0, the target last; afterwards, overwrite record 0 with 0."""
         return one_record(np.zeros(self.interactions), index=number - 1 if number <= self.n else 0)
 
 

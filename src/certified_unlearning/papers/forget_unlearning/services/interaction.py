@@ -50,11 +50,11 @@ class Request:
     def __post_init__(self) -> None:
         if self.indices.ndim != 2 or self.records.shape[:2] != self.indices.shape:
             raise ParameterError(
-                "a request needs indices of shape (interactions, r) and as many records, got "
+                "a request needs indices of shape (interactions, r) and records of shape (interactions, r, ...), got "
                 f"{self.indices.shape} and {self.records.shape}"
             )
         if (np.diff(np.sort(self.indices, axis=1), axis=1) == 0).any():
-            raise ParameterError("a request must not replace one record twice")
+            raise ParameterError("a request must not replace the same record twice")
 
     def applied_to(self, databases: Array) -> Array:
         """Return the databases with the replaced records, shape ``(interactions, n, *record shape)``, read-only.
@@ -64,9 +64,11 @@ class Request:
                 databases.
         """
         if databases.shape[0] != len(self.indices) or databases.shape[2:] != self.records.shape[2:]:
-            raise ParameterError(f"records of shape {self.records.shape} do not fit databases of {databases.shape}")
+            raise ParameterError(
+                f"records of shape {self.records.shape} do not fit databases of shape {databases.shape}"
+            )
         if self.indices.min() < 0 or self.indices.max() >= databases.shape[1]:
-            raise ParameterError(f"a request must replace records from 0 to n - 1 = {databases.shape[1] - 1}")
+            raise ParameterError(f"the indices of a request must be from 0 to n - 1 = {databases.shape[1] - 1}")
         edited = databases.copy()
         edited[np.arange(len(databases))[:, None], self.indices] = self.records
         return _read_only(edited)

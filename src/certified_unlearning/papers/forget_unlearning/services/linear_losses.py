@@ -48,7 +48,7 @@ class LinearLossObjective:
             ParameterError: ``count`` is not 0.
         """
         if count:
-            raise ParameterError(f"linear losses cannot remove records: use new means instead, got count = {count}")
+            raise ParameterError(f"linear losses cannot remove records, got count = {count}; use new means instead")
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place.

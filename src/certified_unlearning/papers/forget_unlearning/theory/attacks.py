@@ -34,7 +34,7 @@ class MedianSuccess(NamedTuple):
 def median_success(n: int, *, request: int) -> MedianSuccess:
     """Return the success of the median attack: ``1 - C(m + 1, i - 1) / C(n, i - 1)`` with ``n = 2 m + 1``.
 
-    All requests before the deletion write the published median over records that are drawn without replacement.
+    All requests before the deletion overwrite records, drawn without replacement, with the published median.
 
     Args:
         n: The number of records, odd and at least 3.
@@ -141,8 +141,8 @@ def encode_then_delete_advantage(
     """Return the advantage of encode-then-delete against noisy gradient descent on linear losses of one coordinate.
 
     The target is ``L`` or ``-L``, and the other records are 0. The requester guesses the target from the learned model,
-    and writes the guess over ``edits`` other records, one per request. Then the requester sets the target to 0, and the
-    attacker uses the sign of the next released model. More deletion steps do not help, because the other records
+    and overwrites ``edits`` other records with the guess, one per request. Then the requester sets the target to 0, and
+    the attacker uses the sign of the next released model. More deletion steps do not help, because the other records
     contain the target.
 
     Args:

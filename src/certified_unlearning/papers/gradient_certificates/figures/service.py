@@ -36,7 +36,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             axes.set_xscale("log", base=2)
             axes.set_xticks(sorted({*rows["budget"]}), labels=[str(each) for each in sorted({*rows["budget"]})])
         key = entries({NAMES.get(stream, stream): look for stream, look in looks.items()})
-        shared.finish(figure, "Requests to shards that answer while a budget lasts", key)
+        shared.finish(figure, "Deletion requests to shards with budgets", key)
     return figure
 
 

@@ -37,14 +37,20 @@ def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wan
     own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]
     own = own[own["mode"] == "unlearning"]
     if own.empty:
-        raise MissingEvidence(f"batches were not run on {AMEX} for {depth} layers, k = {k} and a share of {wanted:g}")
+        raise MissingEvidence(
+            f"the experiment `{BATCHES.name}` was not run on {AMEX} for {depth} layers, k = {k} and a share of "
+            f"{wanted:g}"
+        )
     least = float(least_batches(own).get(depth, math.inf))
     short = own.loc[own["batch_size"] < least, "batch_size"].max()
     if math.isinf(least) and short > beyond:
         return float(short)
     if least <= beyond or beyond <= short < least < math.inf:
         return least
-    raise MissingEvidence(f"batches of {AMEX} do not decide the claim: add {beyond} and a larger number to batch_size")
+    raise MissingEvidence(
+        f"the batch sizes that were run on {AMEX} do not decide the claim; add {beyond} and a larger number to "
+        "`batch_size`"
+    )
 
 
 @measure
@@ -74,7 +80,7 @@ def shares_on_oct(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
     rows = _rows(evidence, FINE_TUNING.name, OCT)
     own = rows[rows["k"] == k]
     if own.empty:
-        raise MissingEvidence(f"fine-tuning was not run on {OCT} for k = {k}")
+        raise MissingEvidence(f"the experiment `{FINE_TUNING.name}` was not run on {OCT} for k = {k}")
     return {f"{row['mode']}, gamma = {row['gamma']:g}": float(row["share"]) for _, row in own.iterrows()}
 
 
@@ -84,7 +90,7 @@ def shares_on_imdb(evidence: Sequence[Evidence], *, k: int, mode: Mode, epochs: 
     rows = _after(evidence, epochs)
     own = rows[(rows["mode"] == mode) & (rows["k"] == k)]
     if own.empty:
-        raise MissingEvidence(f"the head was not run on {IMDB} for k = {k}")
+        raise MissingEvidence(f"the experiment `{HEAD.name}` was not run on {IMDB} for k = {k}")
     return float(own.iloc[0]["share"])
 
 
@@ -97,7 +103,9 @@ def accuracy_on_imdb(evidence: Sequence[Evidence], *, epochs: int) -> float:
 def _require_levels(rows: pd.DataFrame) -> None:
     """Raise `MissingEvidence` if there is only one clipping level, because a claim compares levels."""
     if rows["gamma"].nunique() < 2:
-        raise MissingEvidence(f"fine-tuning was run on {OCT} with only one clipping level")
+        raise MissingEvidence(
+            f"the experiment `{FINE_TUNING.name}` was run on {OCT} with only one clipping level; add another to `gamma`"
+        )
 
 
 def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
@@ -105,7 +113,9 @@ def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
     rows = _rows(evidence, HEAD.name, IMDB)
     own = rows[rows["epochs"] == epochs]
     if own.empty:
-        raise MissingEvidence(f"the head was not run on {IMDB} for {epochs} epochs, as in the paper")
+        raise MissingEvidence(
+            f"the experiment `{HEAD.name}` was not run on {IMDB} for {epochs} epochs, the number in the paper"
+        )
     return own
 
 
@@ -122,6 +132,6 @@ def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFr
             if not own.empty:
                 return own
     raise MissingEvidence(
-        f"the claim needs {_CONTENT[file]}, which this package cannot fetch: provide them as {file}.npz or "
-        f"{file}.parquet, as docs/howto/features-files.md describes, and name the file as data of {experiment}"
+        f"the claim needs {_CONTENT[file]}, which this package cannot download; write them to {file}.npz or "
+        f"{file}.parquet, as docs/howto/features-files.md describes, and set `data` of {experiment} to this file"
     )

@@ -51,7 +51,7 @@ def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
     if both.empty:
-        raise MissingEvidence(f"no case of shares was run with both kinds of bounds; {_REMEDY}")
+        raise MissingEvidence(f"no case of the experiment `{SHARES.name}` was run with both kinds of bounds; {_REMEDY}")
     return {
         f"{row['case']}, gamma = {row['gamma']:g}, k = {row['k']}": row["share_x"] - row["share_y"]
         for _, row in both.iterrows()
@@ -63,7 +63,9 @@ def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
     """Return the certified share of the plane for k records, for each panel of ``regions``."""
     rows = table_of(evidence, REGIONS.name)
     if k not in set(rows["radius"]) | {rows["largest_k"].iloc[0]}:
-        raise MissingEvidence(f"regions were not run for k = {k}; add it to k in `params.yaml`")
+        raise MissingEvidence(
+            f"the experiment `{REGIONS.name}` was not run for k = {k}; add {k} to its `k` in `params.yaml`"
+        )
     return {
         f"{data}, {mode}, gamma = {gamma:g}": float((panel["radius"] >= k).mean())
         for (data, mode, gamma), panel in rows.groupby(["data", "mode", "gamma"], sort=False)
@@ -97,7 +99,7 @@ def regions_compared(
             name = ", ".join(str(each) for number, each in enumerate(key[1:]) if number != place)
             found.append(Quantity(share - shares[other], f"{name}, k = {key[0]}"))
     if not found:
-        raise MissingEvidence(f"regions have no two panels that differ only in {by}; {_REMEDY}")
+        raise MissingEvidence(f"the experiment `{REGIONS.name}` has no two panels that differ only in {by}; {_REMEDY}")
     return found
 
 
@@ -127,7 +129,7 @@ def least_batch_changes(
         if before[1] in least[before[0]]
     ]
     if not found:
-        raise MissingEvidence(f"no batch certifies the wanted share of predictions; {_REMEDY}")
+        raise MissingEvidence(f"no batch size of the sweep certifies the wanted share of predictions; {_REMEDY}")
     return [each for each in found if math.isfinite(each.value)] or [Quantity(len(found), "networks lost")]
 
 
@@ -161,7 +163,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
             for (_, a), (_, b) in pairwise(ordered.iterrows())
         ]
     if not found:
-        raise MissingEvidence(f"fine-tuning was run with only one clipping level; {_REMEDY}")
+        raise MissingEvidence(f"the experiment `{FINE_TUNING.name}` was run with only one clipping level; {_REMEDY}")
     return found
 
 
@@ -170,7 +172,7 @@ def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smalles
     """Return the increase of accuracy on the new class by fine-tuning, at the smallest or largest clipping level."""
     rows = table_of(evidence, FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
-        raise MissingEvidence(f"fine-tuning was run with only one clipping level; {_REMEDY}")
+        raise MissingEvidence(f"the experiment `{FINE_TUNING.name}` was run with only one clipping level; {_REMEDY}")
     row = rows.iloc[0 if level == "smallest" else -1]
     return {f"gamma = {row['gamma']:g}": row["accuracy"] - row["accuracy_before"]}
 

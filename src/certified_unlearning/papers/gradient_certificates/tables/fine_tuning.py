@@ -72,7 +72,7 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     data = new_class_of(sweep.data, seed=sweep.seed, held_back=sweep.held_back)
     if int(data.new.sum()) < sweep.private:
         raise ParameterError(
-            f"private must be at most the number of training records of {data.name}, {int(data.new.sum())}, got "
+            f"`private` must be at most the number of training records of {data.name}, {int(data.new.sum())}, got "
             f"{sweep.private}"
         )
     before = [pretrained(data, sweep, sweep.seed + trial) for trial in range(sweep.trials)]
@@ -126,7 +126,7 @@ def _require_pixels(data: NewClass, sweep: FineTuning) -> None:
     height, width = data.rows.shape[2:]
     if (min(height, width) - sweep.kernel) // sweep.stride + 1 < sweep.kernel:
         raise ParameterError(
-            f"kernel must be small enough for two convolutions of {height} x {width} pixels, got {sweep.kernel} with "
+            f"`kernel` must be small enough for two convolutions of {height} x {width} pixels, got {sweep.kernel} with "
             f"stride {sweep.stride}"
         )
 

@@ -111,7 +111,8 @@ def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: tor
         order = [record for records in zip(*of_shard, strict=False) for record in records]
     if sweep.requests >= len(order):
         raise ParameterError(
-            f"requests must be below the number of records of the stream ({stream}), {len(order)}, got {sweep.requests}"
+            f"`requests` must be below the number of records of the stream ({stream}), {len(order)}, got "
+            f"{sweep.requests}"
         )
     return order
 

@@ -64,7 +64,7 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
     for alpha in dict.fromkeys(row["alpha"] for row in rows):
         of_alpha = sorted((row for row in rows if row["alpha"] == alpha), key=lambda row: int(row["steps"]))
         if len(of_alpha) < 2:
-            raise ParameterError("a change needs at least two sampled numbers of steps, got one")
+            raise ParameterError("a change needs runs that are sampled after at least two numbers of steps, got one")
         before, after = (
             _quotient(row, row["composition"]) for row in (of_alpha[(len(of_alpha) - 1) // 2], of_alpha[-1])
         )

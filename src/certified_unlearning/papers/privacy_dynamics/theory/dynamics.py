@@ -5,11 +5,11 @@ Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusi
 a convex set. Both data sets start from the same distribution, which is independent of the data.
 
 The paper's ``S_g / n`` (the sensitivity of the *sum* of gradients, divided by ``n``) is
-``problem.sensitivity(records)``. Its ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, and its ``T =
-eta K`` is ``step_size * steps``. Every bound is linear in the order: ``alpha (S_g / (n sigma))^2 factor``, where the
-factor is a time. A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E |grad f|^2``. The constant ``c`` is an inverse
-variance and damps the divergence at the rate ``2 sigma^2 c``. For each bound, `BOUNDS` gives its source and whether it
-is a guarantee.
+``problem.sensitivity(records)``. The paper's ``lambda`` and ``beta`` are ``strong_convexity`` and ``smoothness``, and
+its ``T = eta K`` is ``step_size * steps``. Every bound is linear in the order: ``alpha (S_g / (n sigma))^2 factor``,
+where the factor is a time. A distribution is ``c``-LSI if ``Ent(f^2) <= (2 / c) E |grad f|^2``. The constant ``c`` is
+an inverse variance and damps the divergence at the rate ``2 sigma^2 c``. For each bound, `BOUNDS` gives its source and
+whether it is a guarantee.
 """
 
 import math
@@ -127,7 +127,7 @@ def theorem_2_from(
         AssumptionError: Lemma 5 is used, but its conditions do not hold.
     """
     if initial.orders is not None:
-        raise ParameterError("initial must be known at all orders, got a curve known at some orders only")
+        raise ParameterError("`initial` must be known at all orders, got a curve that is known only at some orders")
     added = theorem_2(
         problem, sigma=sigma, steps=steps, records=records, lsi_constant=lsi_constant, gamma=gamma
     ).log_divergence

@@ -38,6 +38,6 @@ def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     runs = int(rows["runs"].max())
     if runs < FEWEST_RUNS:
         raise MissingEvidence(
-            f"audits have {runs} runs, fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`"
+            f"the audits have only {runs} runs each, fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`"
         )
     return rows

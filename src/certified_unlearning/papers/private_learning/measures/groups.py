@@ -41,7 +41,9 @@ def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: fl
     rows = _rows(evidence, data, epsilon)
     most = covered_deletions(rows, beside="langevin")
     if not most:
-        raise MissingEvidence(f"no private model is within {CLOSE:g} of Langevin unlearning on {data}; {REMEDY}")
+        raise MissingEvidence(
+            f"no private model comes within {CLOSE:g} of the accuracy of Langevin unlearning on {data}; {REMEDY}"
+        )
     again, request = (
         _value(rows, system, most, column)
         for system, column in (("private", "learning_gradients"), ("langevin", "gradients"))
@@ -62,7 +64,7 @@ def request_over_retraining(
 def _value(rows: pd.DataFrame, system: str, deletions: int, column: str) -> float:
     own = rows.loc[(rows["system"] == system) & (rows["deletions"] == deletions), column]
     if own.empty:
-        raise MissingEvidence(f"no results of {system} for {deletions} deletions; {REMEDY}")
+        raise MissingEvidence(f"there are no results of {system} for {deletions} deletions; {REMEDY}")
     return float(own.iloc[0])
 
 
@@ -71,5 +73,5 @@ def _rows(evidence: Sequence[Evidence], data: str, epsilon: float) -> pd.DataFra
     rows = pd.concat([each.table(name) for each in evidence if each.has_table(name)] or [table_of(evidence, name)])
     rows = rows[(rows["data"] == data) & (rows["epsilon"] == epsilon)]
     if rows.empty:
-        raise MissingEvidence(f"no results on {data} at epsilon = {epsilon:g}; {REMEDY}")
+        raise MissingEvidence(f"there are no results on {data} at epsilon = {epsilon:g}; {REMEDY}")
     return rows

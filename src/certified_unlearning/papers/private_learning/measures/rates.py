@@ -43,7 +43,7 @@ def slope(
         own = rows[rows["epsilon"] == value]
         fit = fitted(own, x=x, y=of, statistic=statistic) if len(set(own[x])) > 1 else None
         if fit is None or fit.reach < LEAST_RANGE:
-            raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
+            raise MissingEvidence(f"{part} was run over less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
         found.append(Quantity(fit.slope, f"epsilon = {value:g}", fit.half_width))
     return found
 
@@ -188,7 +188,7 @@ def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
     rows = table_of(evidence, name)
     rows = rows[rows["part"] == "X5"]
     if len(set(rows["level"])) < FEWEST_LENGTHS:
-        raise MissingEvidence(f"X5 is run for fewer than {FEWEST_LENGTHS} lengths of rows; {REMEDY}")
+        raise MissingEvidence(f"X5 was run for fewer than {FEWEST_LENGTHS} lengths of rows; {REMEDY}")
     return rows
 
 
@@ -198,7 +198,7 @@ def _ends(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _require_range(part: str, least: float, largest: float) -> None:
     if largest < LEAST_RANGE * least:
-        raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range; {REMEDY}")
+        raise MissingEvidence(f"{part} was run over less than a {LEAST_RANGE}-fold range; {REMEDY}")
 
 
 def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFrame:

@@ -33,7 +33,7 @@ FRESH = 10_000
 
 
 def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X1: output perturbation on the sign instance, with the printed strength and with the strength of least cost."""
+    """Return the rows of X1: output perturbation with the printed strength and with the strength of least cost."""
     instance = sign_instance()
     tables = []
     for n in sweep.output_perturbation_n:
@@ -65,7 +65,7 @@ def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X2: noisy descent with as many iterates as records, on the sign instance."""
+    """Return the rows of X2: noisy descent with as many iterates as records, on the sign instance."""
     instance = sign_instance()
     tables = []
     for n in sweep.descent_n:
@@ -75,7 +75,7 @@ def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X3: the three methods on rows with more and more columns of zeros."""
+    """Return the rows of X3: the three methods on rows with more and more columns of zeros."""
     instance, n = sign_instance(), sweep.features_n
     data = [squared_records(instance, n, sweep.seed, "X3", trial) for trial in range(sweep.trials)]
     tables = []
@@ -97,7 +97,7 @@ def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def absolute_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X4: output perturbation for absolute loss, for several epsilon."""
+    """Return the rows of X4: output perturbation for absolute loss, for several epsilon."""
     instance = sign_instance()
     fresh = instance.rows(FRESH, Draws.at(sweep.seed, "X4", "fresh"))
     tables = []

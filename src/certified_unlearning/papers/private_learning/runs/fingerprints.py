@@ -57,7 +57,7 @@ class BlockLabels(BoundedRecords):
 
 
 def fingerprint_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X13: weights of zero, noisy descent, and the minimiser without privacy."""
+    """Return the rows of X13: weights of zero, noisy descent, and the minimiser without privacy."""
     return pd.concat([_of_epsilon(epsilon, sweep) for epsilon in sweep.fingerprint_epsilon])
 
 

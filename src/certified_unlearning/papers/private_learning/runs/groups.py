@@ -113,8 +113,8 @@ SOLVER_PASSES = 50
 def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a private model that is learned anew when the deletions that it covers are used up.
 
-    It covers the largest number of deletions at which its accuracy is at least that of another system minus `CLOSE`. If
-    there is no such number, there are no rows.
+    This model covers the largest number of deletions at which its accuracy is at least that of another system minus
+    `CLOSE`. If there is no such number, there are no rows.
 
     Args:
         private: The rows of private models, in the order of the number of deletions.

@@ -36,7 +36,7 @@ EPSILON = 1000.0
 
 
 def linear_time_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X14: gradients of the population risk, for logistic regression."""
+    """Return the rows of X14: gradients of the population risk, for logistic regression."""
     best = torch.full((LOGISTIC_FEATURES,), BEST / math.sqrt(LOGISTIC_FEATURES), dtype=torch.float64)
     fresh = sphere_rows(FRESH, LOGISTIC_FEATURES, Draws.at(sweep.seed, "X14", "fresh"))
     tables = []
@@ -133,7 +133,7 @@ def phased(
 def one_pass(
     block: Tensor, start: Tensor, pull: Tensor, *, step_size: float, regulariser: float, radius: float
 ) -> Tensor:
-    """Return the weighted mean of a pass' iterates, in which later iterates have larger weights."""
+    """Return the weighted mean of a pass's iterates, in which later iterates have larger weights."""
     weights = start.clone()
     project(weights, radius)
     kept = 1 - step_size * regulariser

@@ -28,7 +28,7 @@ MEAN_TRIALS = 1_000
 
 
 def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X11: zero weights, output perturbation and noisy descent for Theorem 11; a noisy mean for Theorem 17."""
+    """Return the rows of X11: three methods on the instance of Theorem 11, and a noisy mean on that of Theorem 17."""
     tables = [_blocks(n, sweep) for n in sweep.lower_bound_n]
     return pd.concat([*tables, *(_noisy_mean(n, features, sweep) for n, features in MEAN_SIZES)])
 

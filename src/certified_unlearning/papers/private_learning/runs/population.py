@@ -37,7 +37,7 @@ BASELINE_STEPS, BASELINE_RADIUS = 500, 4.0
 
 
 def tree_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X8: the tree-based Spider, and one pass of noisy descent over disjoint batches."""
+    """Return the rows of X8: the tree-based Spider, and one pass of noisy descent over disjoint batches."""
     instance = neuron_instance(sweep.tree_features)
     fresh = BoundedRecords(
         *neuron_records(instance, FRESH, Draws.at(sweep.seed, "X8", "fresh")), loss=NEURON, row_norm=1.0
@@ -60,7 +60,7 @@ def tree_rows(sweep: PrivateGradients) -> pd.DataFrame:
 
 
 def recursive_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X9: recursive regularisation, and noisy descent on all records, for logistic regression."""
+    """Return the rows of X9: recursive regularisation, and noisy descent on all records, for logistic regression."""
     best = torch.full((LOGISTIC_FEATURES,), BEST / math.sqrt(LOGISTIC_FEATURES), dtype=torch.float64)
     fresh = sphere_rows(FRESH, LOGISTIC_FEATURES, Draws.at(sweep.seed, "X9", "fresh"))
     tables = []

@@ -54,7 +54,7 @@ def embedded(
 
 
 def reduction_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X15: two learners on rows with more and more columns of zeros, and on embeddings of more and more columns."""
+    """Return the rows of X15: two learners on rows with more and more columns of zeros, and on their embeddings."""
     records, tables = _records(sweep, min(sweep.reduction_n)), []
     for name, learn in _learners(sweep).items():
         for features in sweep.reduction_features:
@@ -68,7 +68,7 @@ def reduction_rows(sweep: PrivateGradients) -> pd.DataFrame:
 
 
 def reduction_records_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X16: recursive regularisation on embeddings, against the number of records."""
+    """Return the rows of X16: recursive regularisation on embeddings, against the number of records."""
     learn, columns = _learners(sweep)["recursive"], min(sweep.reduction_columns)
     return pd.concat(
         _embedded("X16", "recursive", learn, _records(sweep, n), columns, sweep) for n in sweep.reduction_n

@@ -20,7 +20,7 @@ TOGETHER = 20
 
 
 def search_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X5: the search for the radius, and single runs on all records with each radius, for features of three lengths."""
+    """Return the rows of X5: the search for the radius, and single runs on all records, for several lengths of rows."""
     tables = []
     for scale in sweep.scales:
         instance = sign_instance().scaled(scale)
@@ -42,7 +42,7 @@ def search_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def boosting_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """X6: one run on all records, one on a chunk, and boosting, on records of one feature."""
+    """Return the rows of X6: one run on all records, one on a chunk, and boosting, on records of one feature."""
     instance = SignInstance(torch.ones(1, dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64))
     problem = LinearProblem(n=sweep.boosting_n, features=1, row_norm=1.0, loss=SQUARED, radius=0.7)
     plan = Boosting.plan(problem, _planner(sweep), epsilon=sweep.epsilon)

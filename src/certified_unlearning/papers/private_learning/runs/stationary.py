@@ -33,7 +33,7 @@ ACTIVE = 10
 
 
 def spider_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X7: SpiderBoost and noisy descent on the same records, with more and more copies of each."""
+    """Return the rows of X7: SpiderBoost and noisy descent on the same records, with more and more copies of each."""
     instance = neuron_instance(sweep.spider_features)
     rows, targets = neuron_records(instance, sweep.distinct, Draws.at(sweep.seed, "X7"))
     tables = []
@@ -74,7 +74,7 @@ def spider_rows(sweep: PrivateGradients) -> pd.DataFrame:
 
 
 def embedding_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """X10: SpiderBoost on rows with more and more columns of zeros, and on embeddings of more and more columns.
+    """Return the rows of X10: SpiderBoost on rows with more and more columns of zeros, and on their embeddings.
 
     The distribution of an embedding of such rows does not depend on the number of zeros.
     """

@@ -51,7 +51,7 @@ PRINTED = {
     "theorem 8": lambda epsilon, delta: math.sqrt(2 * math.log(1 / delta)) / epsilon,
     "theorem 12": lambda epsilon, delta: math.sqrt(math.log(1 / delta)) / epsilon,
 }
-"""The printed noise multipliers. The one of Theorem 12 is too small for every usual epsilon. No mechanism uses it."""
+"""The printed noise multipliers. That of Theorem 12 is too small for every usual epsilon, and no mechanism uses it."""
 
 
 def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:
@@ -62,7 +62,7 @@ def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:
 def lemma_2(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
     """Return Lemma 2's bound on a record's gradient in the ball, which is above the sharp bound.
 
-    It is ``2 Y sqrt(H) X + 2 H D X^2``.
+    Lemma 2's bound is ``2 Y sqrt(H) X + 2 H D X^2``.
     """
     return 2 * at_zero * math.sqrt(smoothness) * row_norm + 2 * smoothness * radius * row_norm**2
 

@@ -123,7 +123,7 @@ def lemma_21_sigma(*, steps: int, records: int, epsilon: float, delta: float, li
 
 
 def lemma_23_sigma(*, step_size: float, epsilon: float, delta: float, lipschitz: float) -> float:
-    """Return the printed noise on one pass' output, ``8 G eta sqrt(log(1 / delta)) / epsilon``."""
+    """Return the printed noise on the output of one pass, ``8 G eta sqrt(log(1 / delta)) / epsilon``."""
     return 8 * lipschitz * step_size * math.sqrt(math.log(1 / delta)) / epsilon
 
 
