@@ -60,7 +60,7 @@ def plan(
 ) -> None:
     """Plan an experiment: every run with its noise, steps and certified epsilon.
 
-    An experiment is left out if none of its parameters were chosen and it cannot run with data of this size.
+    An experiment is left out if its whole sweep has default values and it cannot run with data of this size.
     """
     from certified_unlearning.errors import AssumptionError, InfeasibleError
     from certified_unlearning.mechanisms.constants import constants_and_problem
