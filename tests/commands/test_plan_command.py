@@ -158,9 +158,7 @@ def test_the_table_has_one_line_an_accountant_and_says_what_the_numbers_mean(pla
         ["shifted", "100", "60", "0.03", "0.975626", "8.34586e-05", "0.302835"],
     ]
     text = " ".join(out.split())
-    assert (
-        "Adjacency replace. Every epsilon is an upper bound for the model published last, after every request" in text
-    )
+    assert "Adjacency replace. Every epsilon is an upper bound that holds after every request for the model" in text
     assert "sqrt(2 step_size) = 2.763 times sigma" in text
 
 
@@ -439,15 +437,15 @@ MISTAKES = {
     ),
     "plot of a stream": (
         ["--stream", "5x20", "--epsilon", "1", "--sigma", "0.03", *MNIST, "--plot", "never-drawn"],
-        "--plot shows one request: leave out --stream",
+        "--plot shows a single request: leave out --stream",
     ),
     "plot at several sigmas": (
         ["--records", "1", "--epsilon", "1", "--steps", "1", *MNIST, "--plot", "never-drawn"],
-        "--plot compares accountants at one --sigma and for one number of --records: give both",
+        "--plot compares accountants at one value of --sigma and one of --records: give both",
     ),
     "plot of several numbers of records": (
         ["--sigma", "1", "--epsilon", "1", "--steps", "1", *MNIST, "--plot", "never-drawn"],
-        "--plot compares accountants at one --sigma and for one number of --records: give both",
+        "--plot compares accountants at one value of --sigma and one of --records: give both",
     ),
 }
 

@@ -184,9 +184,12 @@ def test_the_table_says_what_it_is_about(plan) -> None:
         (["noisy-sgd", "--n", "10", "--steps", "5"], "--batch-size must be given for noisy-sgd"),
         (
             ["noisy-sgd", "--n", "10", "--batch-size", "3", "--lipschitz", "1", "--steps", "3"],
-            "leave out exactly one of --steps, --sigma, --recompute, which is then planned; --sigma, --recompute are",
+            "leave out exactly one of --steps, --sigma, --recompute: the command plans that one; --sigma, --recompute",
         ),
-        (["noisy-sgd", *DESCENT, "--steps", "3", "--sigma", "1", "--recompute", "0.1"], "planned; none is"),
+        (
+            ["noisy-sgd", *DESCENT, "--steps", "3", "--sigma", "1", "--recompute", "0.1"],
+            "plans that one; none is",
+        ),
         (
             ["noisy-sgd", *DESCENT, "--steps", "3", "--recompute", "1.5"],
             "--recompute must lie strictly between 0 and 1",
@@ -199,7 +202,7 @@ def test_the_table_says_what_it_is_about(plan) -> None:
         (["quantized-sgd", *DESCENT, "--steps", "3", "--recompute", "0.1"], "--dimension must be given for quantized"),
         (
             ["subsample-gd", "--n", "10", "--batch-size", "9", "--steps", "3"],
-            "--batch-size must be at most n - 2 = 8: a batch leaves a record out",
+            "--batch-size must be at most n - 2 = 8, got",
         ),
         (["subsample-gd", "--n", "10", "--batch-size", "3", "--recompute", "0.01"], "allows no step"),
         (["subsample-gd", "--n", "100", "--steps", "50", "--recompute", "0.01"], "or take at most 1 steps"),

@@ -116,7 +116,7 @@ def test_without_dp_accounting_one_sentence_names_the_extra(goal, monkeypatch):
         f"{named} is left out: Poisson batches need the package dp-accounting, which is not installed: install the "
         "extra `private`."
     )
-    assert "Methods named sampled" not in printed
+    assert "Methods whose names" not in printed
 
 
 @pytest.mark.parametrize(

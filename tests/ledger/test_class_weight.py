@@ -283,12 +283,12 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
         ("no=1,yes=inf", "the class 'yes' the weight inf, but a weight must be a number above 0"),
         ('{"no": "1", "yes": 2}', "the class 'no' the weight '1', but a weight must be a number above 0"),
         ('{"no": true, "yes": 2}', "the class 'no' the weight True, but a weight must be a number above 0"),
-        ('{"no": 1, "yes": 2', "which is not JSON; it must be like no=1,yes=10"),
-        ("no=1,yes", "--class-weight has 'yes', but must be like no=1,yes=10"),
-        ("no=1,yes=many", "--class-weight has 'many', but must be like no=1,yes=10"),
+        ('{"no": 1, "yes": 2', "which is not JSON; it must look like no=1,yes=10"),
+        ("no=1,yes", "--class-weight has 'yes', but must look like no=1,yes=10"),
+        ("no=1,yes=many", "--class-weight has 'many', but must look like no=1,yes=10"),
         ("no=1,no=2", "--class-weight is given twice for 'no'; give it once"),
         ("{}", 'class_weight: must be a number for each class, such as {"no": 1, "yes": 10}, got {}'),
-        ("", "--class-weight has '', but must be like no=1,yes=10"),
+        ("", "--class-weight has '', but must look like no=1,yes=10"),
     ],
 )
 @pytest.mark.parametrize("declared", [True, False])

@@ -84,7 +84,7 @@ def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: 
     result = unlearn("verify", model)
     assert result.exit_code == 0
     for path in strangers:
-        assert f"note: {path} is no part of the model; its content was not checked\n" in result.stdout
+        assert f"note: {path} is not part of the model; its content was not checked\n" in result.stdout
 
 
 @pytest.mark.parametrize("mechanism", ["newton-removal", "certified-ensemble"])
@@ -171,9 +171,9 @@ def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_colum
         (("--table", "{data}"), "people.csv does not declare a table: it must be a mapping with at least path"),
         (("--table", "{data}", "--label", "y"), "--table declares everything: leave out the flags for label"),
         (("--table", "{data}", "--norm", "at-most-1"), "--table declares everything: leave out the flags for norm"),
-        (("--category", "town"), "--category is 'town', but must be like colour=red,green,null"),
-        (("--range", "age=5"), "--range is 'age=5', but must be like age=0:100"),
-        (("--range", "age=old:5"), "--range has 'old', but must be like age=0:100"),
+        (("--category", "town"), "--category is 'town', but must look like colour=red,green,null"),
+        (("--range", "age=5"), "--range is 'age=5', but must look like age=0:100"),
+        (("--range", "age=old:5"), "--range has 'old', but must look like age=0:100"),
         (
             ("--data", "{data}", "--label", "ill", "--id", "person", "--delta", "n"),
             "--delta must be auto, 1/n or a number, got 'n'",

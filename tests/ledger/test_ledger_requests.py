@@ -36,7 +36,7 @@ def test_all_rows_of_a_person_are_requested(model: Path) -> None:
             ["p3", "p4", "p3 "],
             r"identifier 'p3' is named more than once; nothing was recorded \(--skip-unknown repo.*\)",
         ),
-        (["p3", "\udcff"], r"'\\udcff' is no UTF-8 text; nothing was recorded"),
+        (["p3", "\udcff"], r"'\\udcff' is not UTF-8 text; nothing was recorded"),
     ],
 )
 def test_a_wrong_identifier_is_one_sentence_and_nothing_is_recorded(
@@ -71,7 +71,7 @@ def test_a_file_names_people_in_one_column_or_in_the_column_of_the_data(
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "ids.csv is empty: a list that names nobody has only the header 'person'"),
+        (b"", "ids.csv is empty; to name nobody, give a file that has only the header 'person'"),
         (b"person\n", "ids.csv holds no identifiers"),
         (b"p3,moved\np4,asked\n", "ids.csv has several columns and none of them is called 'person'"),
         (b"person,person\np3,p4\n", "ids.csv has two columns 'person'; rename one"),

@@ -324,7 +324,7 @@ def test_a_page_is_not_written_into_the_model_directory(model: Path, unlearn: Un
 
 
 def test_an_identifier_that_is_no_text_is_one_sentence(model: Path) -> None:
-    with pytest.raises(ParameterError, match=r"is no UTF-8 text$"):
+    with pytest.raises(ParameterError, match=r"is not UTF-8 text$"):
         report_on(model, "\udcff")
 
 

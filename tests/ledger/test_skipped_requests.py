@@ -101,7 +101,7 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
             r"line 1: 'Person' .* looks like a header; if it is one, replace it by 'person', the name",
         ),
         ("customer_id\n", r"line 1: 'customer_id' .* looks like a header"),
-        ("", r"ids.csv is empty: a list that names nobody has only the header 'person'"),
+        ("", r"ids.csv is empty; to name nobody, give a file that has only the header 'person'"),
         ("p3\nx900,\n", r"ids.csv, row 1 \(line 2\) has 2 columns, but the header has 1"),
     ],
 )

@@ -170,7 +170,7 @@ def test_three_classes_of_which_two_are_rare(tmp_path: Path) -> None:
     probabilities = loaded.predict_proba(loaded.rows(table))
     answers = (probabilities / probabilities.mean(axis=0)).argmax(axis=1)
     found = quality_of(np.eye(3)[answers], table["ill"].to_numpy(), loaded.classes).balanced_accuracy
-    assert f"then balanced accuracy is {found:.3f} in place of 0.333" in how
+    assert f"then balanced accuracy is {found:.3f} instead of 0.333" in how
     assert found > 0.4
 
 
@@ -187,7 +187,7 @@ def test_every_command_that_says_how_good_a_model_is_says_what_helps(tmp_path: P
     assert len(said) == 5
     # Once warned, nobody needs the same three warnings after every request.
     assert applied.stderr == ""
-    assert applied.stdout.count("model` warns of this quality, and says what helps") == 1
+    assert applied.stdout.count("model` warns about this quality, and says what helps") == 1
     for each in said:
         assert f"{THRESHOLD} than others: predict yes where its probability is above 0." in each
         assert f"{THRESHOLD} than others: a new `unlearn init` with --C 1 --class-weight no=1,yes=1" in each

@@ -265,7 +265,7 @@ def test_init_apply_and_status_say_it_and_keep_it_nowhere(original: Original, tm
     model = tmp_path / "model"
     flags = ("--label", "ill", "--id", "person", "--mechanism", "langevin", "--epsilon", 1)
     flags += ("--C", 0.1, "--steps", 5, "--records", 3)
-    heading = "quality on the training records that are left, without noise: not for publication\n  accuracy 0."
+    heading = "quality on the remaining training records, without noise: not for publication\n  accuracy 0."
     assert heading in unlearn("init", model, "--data", original.data, *flags).stdout
     unlearn("request", model, "--id", "p3")
     printed = unlearn("apply", model).stdout
@@ -440,7 +440,7 @@ def test_flags_declare_constants_and_null(original: Original, tmp_path: Path, un
     assert loaded.feature_names[-1] == "town=missing"
     one = pa.table({"height": [0.1], "weight": [0.1], "age": pa.array([None], pa.float64()), "town": ["null"]})
     assert loaded.rows(one)[0, -1] > 0
-    for wrong, sentence in (("age", "--missing is 'age', but must be like income=0"), ("age=x", "--missing has 'x'")):
+    for wrong, sentence in (("age", "--missing is 'age', but must look like income=0"), ("age=x", "--missing has 'x'")):
         with pytest.raises(ParameterError, match=sentence):
             unlearn("init", tmp_path / "other", *data, "--missing", wrong)
     with pytest.raises(ParameterError, match=r"missing\.age is 3, but must lie in the range of 'age'"):

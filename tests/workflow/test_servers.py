@@ -263,7 +263,7 @@ def test_nothing_of_a_ledgers_old_weights_is_left_in_mlflow_once_they_are_delete
         return any(weights & pieces(path.read_bytes()) for path in artifacts.rglob("*") if path.is_file())
 
     wait_until("the MLflow server", lambda: not why_unreachable(server.address), seconds=300)
-    assert "version 1 is version 1 of churn in MLflow" in run("unlearn", "track", model)
+    assert "version 1 is version 1 of the registered model churn in MLflow" in run("unlearn", "track", model)
     old = (model / "weights-1.safetensors").read_bytes()
     numbers = old[8 + int.from_bytes(old[:8], "little") :]
     assert is_stored(pieces(numbers))

@@ -52,7 +52,8 @@ def prepare(
     seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
     features: Annotated[
-        str | None, typer.Option(help="Features of images, hog or resnet18; by default, the data set's usual features.")
+        str | None,
+        typer.Option(help="Kind of features of images: hog or resnet18; by default, the data set's usual kind."),
     ] = None,
     table: Annotated[
         str | None,

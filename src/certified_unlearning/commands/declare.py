@@ -20,13 +20,15 @@ def declare(
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", "--target", help="Column to predict; without it, the command prints which columns it could be."
+            "--label",
+            "--target",
+            help="Column to predict. Without this option, the command lists the possible columns.",
         ),
     ] = None,
     regression: Annotated[bool, typer.Option("--regression", help="Predict numbers instead of classes.")] = False,
     identifier: Annotated[
         str | None,
-        typer.Option("--id", help="Column that identifies each record's person; the ledger needs one."),
+        typer.Option("--id", help="Column that identifies each record's person; the ledger needs such a column."),
     ] = None,
     text: Annotated[
         list[str] | None,

@@ -20,14 +20,15 @@ app.callback()(show_command)
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Module and name of the declaration.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="Plan made by `unlearn pipeline plan`.")]
 DataFile = Annotated[Path, typer.Option("--data", help="Data set made by `unlearn data prepare`.")]
-Preset = Annotated[str, typer.Option(help="Name of the preset, for the rows.")]
+Preset = Annotated[str, typer.Option(help="Name of the preset, which the rows state.")]
 SettingsText = Annotated[str, typer.Option("--settings", help="The preset's settings as JSON.")]
 SweepText = Annotated[str, typer.Option("--sweep", help="The experiment's sweep as JSON.")]
 Defaults = Annotated[
     list[str] | None,
     typer.Option(
         "--default",
-        help="Key of settings or sweep with a default value, which is fitted to the size of the data set; repeatable.",
+        help="Key of the settings or of the sweep that has its default value; such values are fitted to the size of "
+        "the data set; repeatable.",
     ),
 ]
 Shows = Annotated[
@@ -59,7 +60,7 @@ def plan(
 ) -> None:
     """Plan an experiment: every run with its noise, steps and certified epsilon.
 
-    An experiment is left out if none of its parameters were chosen and it cannot run with data of this size.
+    An experiment is left out if its whole sweep has default values and it cannot run with data of this size.
     """
     from certified_unlearning.errors import AssumptionError, InfeasibleError
     from certified_unlearning.mechanisms.constants import constants_and_problem
@@ -145,7 +146,7 @@ def make(
     found = declared.experiment(experiment)
     left_out = [path for path in plan or [] if ExperimentPlan.read(path).left_out is not None]
     if left_out:
-        print(f"{preset}: {found.name} is left out: it reads {left_out[0]}, which says why there are no runs")
+        print(f"{preset}: {found.name} is left out: it reads the plan {left_out[0]}, which has no runs and says why")
         write_table(output, concatenate([], found.rows), found.rows)
         return
     made = found.table(_inputs(found, preset, settings, sweep, summary, plan or [], default))
@@ -197,12 +198,12 @@ def collect(
 def draw(
     experiment: Reference,
     rows: Annotated[list[Path], typer.Option(help="Rows of the experiment; repeatable.")],
-    numbers: Annotated[Path, typer.Option(help="File for the shown numbers (CSV).")],
+    numbers: Annotated[Path, typer.Option(help="File for the numbers that the figure or table shows (CSV).")],
     style: Annotated[str | None, typer.Option(help="The figures' style as JSON.")] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="File for the figure, without its ending (PNG, PDF and SVG).")
+        Path | None, typer.Option(help="File for the figure, without an ending; PNG, PDF and SVG are written.")
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="File for the table for people (Markdown).")] = None,
+    page: Annotated[Path | None, typer.Option(help="File for a page with the table (Markdown).")] = None,
 ) -> None:
     """Draw one figure, or lay out a table, and write the numbers that it shows."""
     from certified_unlearning.files import write_text
@@ -251,7 +252,8 @@ def headline(
     claims: Annotated[Path, typer.Option(help="The verdicts.")],
     output: Annotated[Path, typer.Option(help="File for the numbers (JSON).")],
     numbers: Annotated[
-        list[str] | None, typer.Option(help="Function of a paper's key numbers, as MODULE:FUNCTION; repeatable.")
+        list[str] | None,
+        typer.Option(help="Function that returns a paper's key numbers, as MODULE:FUNCTION; repeatable."),
     ] = None,
 ) -> None:
     """Write a dozen numbers under names that are the same for all presets, for `dvc metrics` and `dvc exp show`."""
@@ -420,9 +422,9 @@ def _inputs(
     read = {plan.runs[0].experiment: plan for plan in map(ExperimentPlan.read, plans)}
     missing = [name for name in experiment.uses if name not in read]
     if missing:
-        raise ParameterError(f"{experiment.name} reads the plan of {', '.join(missing)}: give it by --plan")
+        raise ParameterError(f"{experiment.name} reads the plan of {', '.join(missing)}: give this plan with --plan")
     if experiment.needs_data and summary is None:
-        raise ParameterError(f"{experiment.name} depends on the data set: give its --summary")
+        raise ParameterError(f"{experiment.name} depends on the data set: give the data set's summary with --summary")
     inputs = Inputs(
         preset,
         parse(Settings, settings, source="--settings"),

@@ -101,19 +101,19 @@ def removal(
     strong_convexity: StrongConvexity = None,
     smoothness: Smoothness = None,
     lipschitz: Lipschitz = None,
-    records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
+    records: Annotated[int | None, typer.Option(help="Number of records removed at once.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Target epsilon.", callback=positive)] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Noise scale: a step adds noise of standard deviation sqrt(2 step_size) sigma.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of unlearning steps K.")] = None,
     delta: Delta = None,
     step_size: Annotated[str, typer.Option(help="Step size: 1/L, or a number.", rich_help_panel=CONSTANTS)] = "1/L",
     adjacency: Annotated[
         Adjacency | None,
         typer.Option(
-            help="What a removal does to the data that the guarantee compares with; by default zero-out with --C or "
-            "--data, otherwise replace.",
+            help="How a removed record is erased from the data of the retrained model that the guarantee compares "
+            "with; by default zero-out with --C or --data, otherwise replace.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -200,7 +200,7 @@ def deletion(
     epsilon_dd: Annotated[
         float | None, typer.Option(help="Target epsilon for deleted records.", callback=positive)
     ] = None,
-    records: Annotated[int | None, typer.Option(help="Records replaced by a single request.")] = None,
+    records: Annotated[int | None, typer.Option(help="Number of records that a single request replaces.")] = None,
     stream: StreamOfRequests = None,
     as_json: AsJson = False,
 ) -> None:
@@ -253,14 +253,14 @@ def exact(
         ),
     ],
     n: Count = None,
-    steps: Annotated[int | None, typer.Option(help="Learning steps T.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Number of records of a mini-batch.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of learning steps T.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Number of records in a mini-batch.")] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Standard deviation of the noise on each step's gradient.")
     ] = None,
     quantum: Annotated[float | None, typer.Option(help="Spacing of the grid of gradients.")] = None,
     recompute: Annotated[
-        float | None, typer.Option(help="Wanted probability that an edit causes a recomputation.")
+        float | None, typer.Option(help="Desired probability that an edit causes a recomputation.")
     ] = None,
     lipschitz: Annotated[
         float | None,
@@ -332,7 +332,7 @@ def private(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Expected number of records of a Poisson batch, for methods with such batches; by default, it is "
+            help="Expected number of records in a Poisson batch, for methods with such batches; by default, it is "
             "planned.",
             rich_help_panel=ADVANCED,
         ),

@@ -26,7 +26,8 @@ def verify(
     head: Annotated[
         str | None,
         typer.Option(
-            help="Head that a command printed earlier: a log must begin with its events, a receipt must refer to it."
+            help="Head that a command printed earlier. A log must begin with the events of this head, and a receipt "
+            "must refer to this head."
         ),
     ] = None,
     public_key: Annotated[
@@ -122,7 +123,10 @@ def audit(
         int, typer.Option(help="Number of made-up records; half of them, drawn at random, are learned and removed.")
     ] = 50,
     request_size: Annotated[
-        int, typer.Option(help="Made-up records removed in one request; take as many as you usually answer at once.")
+        int,
+        typer.Option(
+            help="Number of made-up records in one request; choose the number that you usually remove at once."
+        ),
     ] = 1,
     runs: Annotated[
         int,

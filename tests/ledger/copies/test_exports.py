@@ -171,7 +171,7 @@ def test_where_no_copy_may_go_is_one_sentence(model: Path, tmp_path: Path) -> No
 
 def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     printed = unlearn("export", model, "--to", tmp_path / "served", "--name", "served").stdout
-    assert f"version 1 is recorded as the copy 'served', and was written to {tmp_path / 'served'}\nhead: 2:" in printed
+    assert f"the copy 'served' of version 1 was recorded, and written to {tmp_path / 'served'}\nhead: 2:" in printed
     assert "copy 'served': version 1\n" in unlearn("status", model, "--no-quality").stdout
     unlearn("request", model, "--id", "p3")
     unlearn("apply", model, "--no-quality")
@@ -180,7 +180,7 @@ def test_the_command_and_status_say_what_is_due(model: Path, tmp_path: Path, unl
     assert f"--to {tmp_path / 'served'} --name served` replaces it with version 2; use --withdraw" in printed
     found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
     assert [(each["name"], each["outdated"]) for each in found["copies"]] == [("served", True)]
-    with pytest.raises(ParameterError, match="--withdraw names a copy that is gone: leave out --to and --name"):
+    with pytest.raises(ParameterError, match="--withdraw records that a copy is gone: leave out --to and --name"):
         unlearn("export", model, "--withdraw", "served", "--name", "served")
-    assert "of version 1, is recorded as gone" in unlearn("export", model, "--withdraw", "served").stdout
+    assert "of version 1 was recorded as gone" in unlearn("export", model, "--withdraw", "served").stdout
     assert "copy 'served'" not in unlearn("status", model, "--no-quality").stdout

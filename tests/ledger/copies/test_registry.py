@@ -138,7 +138,10 @@ def test_a_version_holds_what_export_writes_and_says_what_its_certificate_states
     churn: Path, store: Store, track: Track, tmp_path: Path
 ) -> None:
     printed = track(churn)
-    assert f"version 1 is version 1 of churn in MLflow ({store.address}), and the alias `current` names it" in printed
+    assert (
+        f"version 1 is version 1 of the registered model churn in MLflow ({store.address}), and the alias `current`"
+        in printed
+    )
     assert store.current() == "1"
     export(churn, to=tmp_path / "served")
     assert store.contents("1") == {path.name: path.read_bytes() for path in (tmp_path / "served").iterdir()}

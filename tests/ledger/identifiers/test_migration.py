@@ -325,7 +325,7 @@ def test_a_migration_that_would_change_what_is_said_is_undone(old: Path, monkeyp
     monkeypatch.setattr(
         "certified_unlearning.ledger.identifiers.names.Pseudonyms.stored", lambda self, identifier: f"x{identifier}"
     )
-    with pytest.raises(LedgerError, match="would have another content under pseudonyms; nothing was changed"):
+    with pytest.raises(LedgerError, match="would be different under pseudonyms; nothing was changed"):
         migrate(old)
     monkeypatch.undo()
     assert is_old(old)
@@ -441,7 +441,7 @@ def test_places_where_the_log_was_kept_before_are_named(old: Path, tmp_path: Pat
     set_log(old, tmp_path / "first.jsonl")
     set_log(old, tmp_path / "second.jsonl")
     assert (
-        f"the log was kept in {tmp_path / 'first.jsonl'} before: the file there still has plain identifiers"
+        f"{tmp_path / 'first.jsonl'}, where the log was kept earlier, still has plain identifiers"
         in unlearn("migrate", old).stdout
     )
     assert files_with(tmp_path, NEEDLE) == {"first.jsonl"}

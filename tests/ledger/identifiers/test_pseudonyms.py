@@ -225,7 +225,7 @@ def test_new_people_who_look_like_others_are_said_with_and_without_names(
 
 
 def test_an_identifier_that_is_no_text_is_one_sentence(model: Path) -> None:
-    with pytest.raises(ParameterError, match=r"'\\udcff' is no UTF-8 text"):
+    with pytest.raises(ParameterError, match=r"'\\udcff' is not UTF-8 text"):
         requests.request(model, ["\udcff"])
 
 

@@ -414,7 +414,7 @@ def test_the_commands_say_what_was_lost(model: Path, log: Path, tmp_path: Path, 
     assert f"7 events of {log} were appended as recorded\n" in printed
     assert "files that belong to these events are gone: the model continues from event 2\n" in printed
     assert "lost: versions 2, 3 of the model. Copies that others have cannot be recalled;" in printed
-    assert f"gone: 6 records of 4 people that were added from {tmp_path / 'new.csv'}: add them again" in printed
+    assert f"gone: 6 records of 4 people that were added from {tmp_path / 'new.csv'}. Add these records" in printed
     assert "version 4 (20" in printed
     printed = unlearn("status", model, "--no-quality").stdout
     assert "lost: versions 2, 3, published before the directory was restored from a backup\n" in printed

@@ -306,7 +306,7 @@ def test_a_line_that_is_longer_than_what_is_read_at_once_is_found(model: Path, l
 
 def test_status_and_the_command_say_where_the_log_is_kept(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
     log = tmp_path / "log.jsonl"
-    assert f"the log is kept in {log}, too, from now on\nhead: 2:" in unlearn("log", model, "--to", log).stdout
+    assert f"from now on, the log is also kept in {log}\nhead: 2:" in unlearn("log", model, "--to", log).stdout
     assert f"log: {log}\n" in unlearn("status", model, "--no-quality").stdout
     found = json.loads(unlearn("status", model, "--no-quality", "--json").stdout)
     assert (found["log"], found["lost_versions"]) == ({"path": str(log), "trouble": None}, [])

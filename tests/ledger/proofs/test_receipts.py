@@ -281,7 +281,7 @@ def test_the_commands_write_and_check_a_receipt(
     printed = unlearn("receipt", removed, "--id", "p3", "--signing-key", keys[0], "-o", file).stdout
     assert "removal requested 20" in printed
     assert ", received 2026-11-01, due 2026-12-01\n" in printed
-    assert "answered by version 2 of the model 20" in printed
+    assert "by version 2 of the model, whose certificate has" in printed
     assert "and states epsilon 1" in printed
     printed = unlearn("verify", file, "--head", head, "--public-key", keys[1]).stdout
     assert f"{file}: head: {head}\n" in printed

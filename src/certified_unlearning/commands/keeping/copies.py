@@ -23,7 +23,8 @@ def export(
         typer.Option(help="Directory for the weights, the certificate and the columns; it is made or replaced."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the copy, such as 'mlflow: churn 3'; by default its directory.")
+        str | None,
+        typer.Option(help="Name of the copy, such as 'mlflow: churn 3'; by default the path of its directory."),
     ] = None,
     withdraw: Annotated[str | None, typer.Option(metavar="NAME", help="Name of a copy to record as gone.")] = None,
 ) -> None:
@@ -34,13 +35,13 @@ def export(
     with interruptible(lambda: f"`{shell_command('status', model_dir)}` lists the copies that were recorded"):
         if withdraw is not None:
             if to is not None or name is not None:
-                raise ParameterError("--withdraw names a copy that is gone: leave out --to and --name")
+                raise ParameterError("--withdraw records that a copy is gone: leave out --to and --name")
             done = exports.withdraw(model_dir, withdraw)
-            said = f"the copy {done.name!r}, of version {done.version}, is recorded as gone"
+            said = f"the copy {done.name!r} of version {done.version} was recorded as gone"
         else:
             done = exports.export(model_dir, to=to, name=name)
-            said = f"version {done.version} is recorded as the copy {done.name!r}"
-            said += "" if to is None else f", and was written to {to}"
+            said = f"the copy {done.name!r} of version {done.version} was recorded"
+            said += "" if to is None else f", and written to {to}"
         with after(f"{said} (head: {done.head})"):
             print(said)
             print(f"head: {done.head}")
@@ -68,7 +69,7 @@ def _remedy(copy: Copy, state: State, model_dir: Path) -> str:
     if copy.registered is not None:
         again = f"{shell_command('track', model_dir)} --name {shlex.quote(copy.registered.model)} --delete-old"
         return (
-            f"`{again}` adds version {state.current.version} and deletes this copy; if the copy is gone, "
+            f"`{again}` adds version {state.current.version} and deletes this copy; if the copy is gone, use "
             f"`{shell_command('export', model_dir)} --withdraw {shlex.quote(copy.name)}`"
         )
     where = "" if copy.path is None else f"--to {shlex.quote(str(copy.path))} "

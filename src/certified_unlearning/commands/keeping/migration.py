@@ -15,7 +15,7 @@ def migrate(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="File outside the directory for the key of pseudonyms: a new file, or the file that has the key now."
+            help="File for the key of pseudonyms, outside the model directory: a new file, or the one that has the key."
         ),
     ] = None,
 ) -> None:
@@ -36,6 +36,6 @@ def migrate(
                 print(f"note: {done.old_key_file} still contains the key: delete it there")
             if done.has_hidden:
                 for earlier in done.earlier_logs:
-                    print(f"note: the log was kept in {earlier} before: the file there still has plain identifiers")
+                    print(f"note: {earlier}, where the log was kept earlier, still has plain identifiers")
                 print("Older backups and copies still have plain identifiers: migrate or delete them yourself.")
             print(f"head: {done.head}")

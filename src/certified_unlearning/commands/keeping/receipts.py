@@ -104,7 +104,7 @@ def _lines(found: "Receipt") -> list[str]:
     """Return the lines that say what a receipt proves."""
     lines = [] if found.pseudonym is None else _story(found)
     if found.since is not None:
-        lines.append(f"the log of the head {found.head} begins with that of {found.since[0]}, unchanged")
+        lines.append(f"the log with the head {found.head} begins with the log of the head {found.since[0]}, unchanged")
     if found.signed is not None:
         lines.append(f"the head is signed with the Ed25519 key {found.signed.public_key.hex()}")
     return [*lines, f"head: {found.head}"]
@@ -130,7 +130,7 @@ def _story(found: "Receipt") -> list[str]:
     if "applied" in events:
         answer = events["applied"]
         lines.append(
-            f"answered by version {answer.shown['version']} of the model {answer.time} (event {answer.sequence}), "
+            f"answered {answer.time} (event {answer.sequence}) by version {answer.shown['version']} of the model, "
             f"whose certificate has the SHA-256 {answer.shown['certificate_sha256']}"
         )
         epsilon, delta = answer.shown.get("epsilon"), answer.shown.get("delta")

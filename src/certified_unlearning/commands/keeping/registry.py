@@ -49,8 +49,9 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
         put = registered.put(_entry(published, model_dir.resolve().name, head))
         marked = registered.mark(published.is_outdated)
         done = [
-            f"version {version} is version {put.number} of {place.model} in MLflow ({place.address}), and the alias "
-            f"`{ALIAS}` names it" + ("" if put.changed else "; no change was needed")
+            f"version {version} is version {put.number} of the registered model {place.model} in MLflow "
+            f"({place.address}), and the alias `{ALIAS}` points to it"
+            + ("" if put.changed else "; no change was needed")
         ]
         if delete_old:
             deleted = registered.delete_others(version, published.version.weights_sha256, published.files)

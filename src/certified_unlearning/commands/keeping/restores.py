@@ -37,16 +37,16 @@ def log(
         said = (
             "the log is kept in the model directory only"
             if moved.path is None
-            else f"the log is kept in {moved.path}, too, from now on"
+            else f"from now on, the log is also kept in {moved.path}"
         )
         with after(f"{said} (head: {moved.head})"):
             print(said)
             if moved.ahead:
                 print(
                     f"{moved.before} has {counted(moved.ahead, 'event')} that {model_dir} lacks, as after a restore. "
-                    "Events that are recorded from now on cannot be combined with these later, and no certificate "
-                    "counts the versions among these. If this directory replaces a lost one, restore it again, and run "
-                    "`unlearn replay`"
+                    "These events cannot be combined later with events that are recorded from now on, and no "
+                    "certificate counts the versions that these events made. If this directory replaces a lost one, "
+                    "restore it again, and run `unlearn replay`"
                 )
             elif moved.before is not None and moved.before != moved.path:
                 print(f"{moved.before} gets no more events, but still exists: delete it when you no longer need it")
@@ -61,10 +61,13 @@ def replay(
     ],
     log: Annotated[
         Path | None,
-        typer.Option(help="File for the second copy of the log from now on; by default, the same file as before."),
+        typer.Option(
+            help="File in which the second copy of the log is kept from now on; by default, the same file as before."
+        ),
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="Head that a command printed before the loss: the log must have its events.")
+        str | None,
+        typer.Option(help="Head that a command printed before the loss; the log must have all events of this head."),
     ] = None,
 ) -> None:
     """Bring a model directory up to date after a restore from a backup, and answer all requests since then.
@@ -109,8 +112,8 @@ def _lines(done: "Replayed", model_dir: Path, source: Path) -> list[str]:
     for addition in done.additions:
         lines.append(
             f"gone: {counted(addition.records, 'record')} of {counted(addition.people, 'person')} that were added from "
-            f"{addition.source}: add them again, without the records of people who requested a removal since then "
-            "(`unlearn add` names these people)"
+            f"{addition.source}. Add these records again, except those of people who have requested a removal since "
+            "then; `unlearn add` names these people"
         )
     applied = done.applied
     for version in applied.versions:

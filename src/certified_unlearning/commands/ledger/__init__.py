@@ -1,1 +1,1 @@
-"""Commands on a model directory, whose ledger records requests; `commands.keeping` has those for its upkeep."""
+"""Commands on a model directory and its ledger of requests; the commands in `commands.keeping` keep both running."""

@@ -48,8 +48,8 @@ def add(
         bool,
         typer.Option(
             "--one-spelling",
-            help="Do not refuse new identifiers that differ from removed ones only in blanks, case or encoding: they "
-            "belong to other people.",
+            help="Accept new identifiers even if they differ from removed ones only in blanks, case or encoding; use "
+            "this if they belong to other people.",
         ),
     ] = False,
     quality: WithQuality = True,
@@ -78,7 +78,7 @@ def add(
             else:
                 if quality:
                     print_quality(model_dir, again=True)
-                print(f"{data} still exists: records that are removed from the model must be removed from it, too")
+                print(f"{data} still exists: when you remove records from the model, remove them from this file, too")
             print_head(added.head)
 
 
@@ -103,8 +103,8 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
             )
         if new.absent:
             warnings.append(
-                f"the identifier is {listed(new.absent)} in one row each: remove these people again if the word means "
-                "that the identifier is missing"
+                f"in single rows, the identifier is {listed(new.absent)}: if this means that the identifier is "
+                "missing, request the removal of these people with `unlearn request`"
             )
         if new.first_of_several_rows is not None:
             warnings.append(

@@ -63,34 +63,38 @@ def init(
     feature: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column to predict from, or a run such as 'pixel_0 to pixel_767'; repeatable. Default: all others."
+            help="Column to predict from, or several columns, such as 'pixel_0 to pixel_767'; repeatable. Default: all "
+            "others."
         ),
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of words with all values that it may have: plan=basic,plus,null (null: missing); repeatable."
+            help="Column of words and all values that it may have, such as plan=basic,plus,null, where null is a "
+            "missing value; repeatable."
         ),
     ] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option(
             "--range",
-            help="Column of numbers with its range, known beforehand: age=0:120, or 'pixel_0 to pixel_767=0:255'; "
-            "repeatable. The range is mapped to -1 to 1.",
+            help="Column of numbers and its range, which must be known beforehand, such as age=0:120 or 'pixel_0 to "
+            "pixel_767=0:255'; repeatable. The range is mapped to [-1, 1].",
         ),
     ] = None,
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Number that replaces the missing values of a column, known beforehand: income=0; repeatable.",
+            help="Column and the number, chosen beforehand, that replaces its missing values, such as income=0; "
+            "repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of free text, hashed into 65536 columns; comment=16384 sets another number; repeatable.",
+            help="Column of free text, such as comment, which is hashed into 65536 columns; comment=16384 sets another "
+            "number of columns. Repeatable.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -133,14 +137,14 @@ def init(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            help="New file outside the model directory for the key of pseudonyms, which replace identifiers in it.",
+            help="New file, outside the model directory, for the key of the pseudonyms that replace identifiers.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            help="New file on another disk for a second copy of the log, which restores from backups need.",
+            help="New file on another disk for a second copy of the log. A restore from a backup needs this copy.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -195,7 +199,9 @@ def init(
             )
             if quality:
                 print_quality(model_dir, names_columns=False)  # The columns were named before the model was learned.
-            print(f"{start.source} still exists: records that are removed from the model must be removed from it, too")
+            print(
+                f"{start.source} still exists: when you remove records from the model, remove them from this file, too"
+            )
             if key_file is not None:
                 print(f"the key of pseudonyms is in {key_file}: {KEEP_THE_KEY}")
             print(f"head: {made.head}")
@@ -287,8 +293,8 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     warnings = described(contents.spellings)
     if contents.absent:
         warnings.append(
-            f"the identifier {contents.table.identifier} is {listed(contents.absent)} in one row each: leave these "
-            "rows out if the word means that the identifier is missing"
+            f"in single rows, the identifier {contents.table.identifier} is {listed(contents.absent)}: if this means "
+            "that the identifier is missing, leave these rows out"
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
         label = contents.table.label
@@ -403,7 +409,7 @@ def _parsed(declared: dict[str, Any], where: str) -> "Table":
 
 
 def _refuse_date(value: object) -> None:
-    """Refuse a date, which YAML reads from words that look like a date."""
+    """Refuse a date: YAML reads a date where a word looks like one."""
     raise ParameterError(f"the declaration has the {type(value).__name__} {value}; put quotes around it")
 
 
@@ -419,7 +425,9 @@ def _by_column(flag: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _category(text: str) -> tuple[str, list[str | None]]:
     column, separator, values = text.partition("=")
     if not separator or not values:
-        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing value)")
+        raise ParameterError(
+            f"--category is {text!r}, but must look like colour=red,green,null, where null is a missing value"
+        )
     # The string "null" itself, as a value, can only be declared in a YAML file.
     return column, [None if value in ("", "null") else value for value in values.split(",")]
 
@@ -448,13 +456,13 @@ def _by_class(texts: list[str]) -> dict[str, float]:
             try:
                 pairs = [*json.loads(text).items()]
             except ValueError as error:
-                raise ParameterError(f"--class-weight is {text!r}, which is not JSON; it must be {right}") from error
+                raise ParameterError(f"--class-weight is {text!r}, which is not JSON; it must look {right}") from error
         else:
             pairs = []
             for each in text.split(","):
                 name, separator, number = each.rpartition("=")
                 if not separator:
-                    raise ParameterError(f"--class-weight has {each!r}, but must be {right}")
+                    raise ParameterError(f"--class-weight has {each!r}, but must look {right}")
                 pairs.append((name, _number("--class-weight", number, right)))
         for name, weight in pairs:
             if name in found:
@@ -467,14 +475,14 @@ def _range(text: str) -> tuple[str, list[float]]:
     column, _, numbers = text.partition("=")
     low, separator, high = numbers.partition(":")
     if not separator:
-        raise ParameterError(f"--range is {text!r}, but must be like age=0:100")
+        raise ParameterError(f"--range is {text!r}, but must look like age=0:100")
     return column, [_number("--range", number, "like age=0:100") for number in (low, high)]
 
 
 def _missing(text: str) -> tuple[str, float]:
     column, separator, number = text.partition("=")
     if not separator:
-        raise ParameterError(f"--missing is {text!r}, but must be like income=0")
+        raise ParameterError(f"--missing is {text!r}, but must look like income=0")
     return column, _number("--missing", number, "like income=0")
 
 
@@ -483,7 +491,7 @@ def _text(text: str) -> tuple[str, dict[str, int]]:
     if not separator:
         return text, {}
     if not width.isdecimal():
-        raise ParameterError(f"--text has {width!r}, but must be like comment, or comment=16384")
+        raise ParameterError(f"--text has {width!r}, but must look like comment, or comment=16384")
     return column, {"width": int(width)}
 
 
@@ -491,4 +499,4 @@ def _number(flag: str, text: str, right: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise ParameterError(f"{flag} has {text!r}, but must be {right}") from error
+        raise ParameterError(f"{flag} has {text!r}, but must look {right}") from error

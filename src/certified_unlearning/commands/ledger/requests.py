@@ -36,8 +36,8 @@ def request(
         bool,
         typer.Option(
             "--one-spelling",
-            help="Do not refuse requests because of similar identifiers in the data, which differ only in blanks, case "
-            "or encoding: they belong to other people.",
+            help="Record requests even if the data have similar identifiers, which differ only in blanks, case or "
+            "encoding; use this if those belong to other people.",
         ),
     ] = False,
     skip_unknown: Annotated[

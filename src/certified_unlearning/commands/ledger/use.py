@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger import LoadedModel
     from certified_unlearning.ledger.prediction import AnswersQuality
 
-NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
+NOT_FOR_PUBLICATION = "on the remaining training records, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
 ThresholdOption = Annotated[
@@ -61,7 +61,7 @@ def show(
     if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--output must name a file that ends with .html, got {str(output)!r}")
     if output is not None and as_json:
-        raise ParameterError("--json prints, and --output writes a page: leave one of them out")
+        raise ParameterError("--json prints the report, and --output writes it to a file: leave one of them out")
     if output is not None and output.resolve().is_relative_to(model_dir.resolve()):
         raise ParameterError(f"--output must lie outside the model directory, got {str(output)!r}")
     report = report_on(model_dir, identifier)
@@ -356,7 +356,7 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     if quality.hardly_tells:
         print_warnings([f"{quality.fact}; {status} says what helps"])
     elif warning_of(quality, model_dir) is not None:
-        print(f"  {status} warns of this quality, and says what helps")
+        print(f"  {status} warns about this quality, and says what helps")
 
 
 def _require_place(output: Path, model_dir: Path, file: Path) -> None:

@@ -77,5 +77,5 @@ def verify(model_dir: Path, head: str | None) -> None:
     if verified.unchecked is not None:
         print(f"note: {verified.unchecked}")
     for path in verified.strangers:
-        print(f"note: {path} is no part of the model; its content was not checked")
+        print(f"note: {path} is not part of the model; its content was not checked")
     print_head(verified.head)

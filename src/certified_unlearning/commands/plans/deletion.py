@@ -50,12 +50,12 @@ class DeletionCalibration:
         requests: The number of requests.
         records: The number of records that each request replaces.
         learning_steps: The number of learning steps, ``K_A``.
-        privacy_steps: The number of steps of each request that certify deletion.
+        privacy_steps: The number of steps per request with which deletion is certified.
         epsilon_dd: The epsilon that these steps reach for requests that are fixed in advance.
         epsilon_dd_adaptive: The epsilon for the last request if all requests depend on the learned model, and both the
             learned model and the model after the last request are seen.
         advantage: Upper bound on the advantage of any test of the model after a request that is fixed in advance.
-        risk_steps: The number of steps of each request that certify the excess risk, too.
+        risk_steps: The number of steps per request with which the excess risk is certified, too.
         risk_bound: A bound on the excess risk of every model of the stream.
         gradients_saved: The number of single records' gradients that ``risk_steps`` save compared with retraining, in
             the whole stream.
@@ -113,7 +113,7 @@ def deletion_calibrations(flags: DeletionFlags) -> list[DeletionCalibration]:
 
 def _stream(flags: DeletionFlags) -> Stream:
     if (flags.stream is None) == (flags.records is None):
-        raise ParameterError("give either --stream, such as 5x20, or --records of a single request")
+        raise ParameterError("give either --stream, such as 5x20, or --records, the number for a single request")
     return Stream(1, flags.records) if flags.records is not None else Stream.parse(str(flags.stream))
 
 

@@ -115,8 +115,8 @@ def exact_plans(flags: ExactFlags) -> list[ExactPlan]:
         require_positive(**{name: value for name in _ABOVE_0 if (value := getattr(flags, name)) is not None})
         if flags.batch_size is not None and flags.batch_size > flags.n - 2:
             raise ParameterError(
-                f"batch_size must be at most n - 2 = {flags.n - 2}: a batch leaves a record out, also after a "
-                f"deletion; got {flags.batch_size}"
+                f"batch_size must be at most n - 2 = {flags.n - 2}, got {flags.batch_size}: even after a deletion, a "
+                "batch must leave a record out"
             )
         return MECHANISMS[flags.mechanism].plan(flags)
     except UnlearningError as error:
@@ -375,8 +375,8 @@ def _refuse(flags: ExactFlags, *names: str) -> None:
 def _one_left_out(flags: ExactFlags, *names: str) -> None:
     left_out = [name for name in names if getattr(flags, name) is None]
     if len(left_out) != 1:
-        found = f"{', '.join(left_out)} are left out" if left_out else "none is"
-        raise ParameterError(f"leave out exactly one of {', '.join(names)}, which is then planned; {found}")
+        found = f"{', '.join(left_out)} are left out" if left_out else "none is left out"
+        raise ParameterError(f"leave out exactly one of {', '.join(names)}: the command plans that one; {found}")
 
 
 def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
@@ -385,8 +385,8 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
         raise ParameterError(f"steps must be at most {planning.MOST_STEPS:,}, got {steps:,}")
     if steps < 1 or batch_size < 1:
         raise InfeasibleError(
-            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: raise it, "
-            "or take smaller batches or more noise"
+            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: take a "
+            "larger recompute, smaller batches or more noise"
         )
 
 

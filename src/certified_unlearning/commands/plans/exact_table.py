@@ -64,7 +64,7 @@ def _print(plans: list[ExactPlan], flags: ExactFlags) -> None:
     console.print(table)
     bounded = "" if flags.lipschitz is None else f" and {mechanism.bounded.format(flags)}"
     console.print(
-        f"Unlearning is exact, whatever these numbers are. They determine the cost of edits of {flags.mechanism} while "
+        f"Unlearning is exact, whatever these numbers are. They determine what edits of {flags.mechanism} cost while "
         f"there are at {mechanism.records} {counted(flags.n, 'record')}{bounded}. Computes again: an upper bound on "
         "the probability that a deletion repeats part of learning. As printed: the source's bound on this probability. "
         "Learning: the number of gradients of single records' losses. A deletion: an upper bound on the mean number of "

@@ -195,11 +195,11 @@ def _known(
         if superfluous:
             raise ParameterError(f"{' and '.join(superfluous)} needs --data with a file")
         if n is None or C is None:
-            raise ParameterError(f"{'--n' if n is None else '--C'} is missing, or --data with a file")
+            raise ParameterError(f"{'--n' if n is None else '--C'} is missing; give it, or --data with a file")
         return KnownProblem(n, C, 2 if classes is None else classes, features, intercept)
     superfluous = _given({"--n": n, "--classes": classes, "--features": features})
     if superfluous:
-        raise ParameterError(f"leave out {', '.join(superfluous)}: the table determines it")
+        raise ParameterError(f"leave out {', '.join(superfluous)}, which the table determines")
     declared = resolve(_declared(data, label, identifier, table))
     if declared.is_regression:
         raise ParameterError(

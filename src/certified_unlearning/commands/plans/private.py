@@ -37,8 +37,8 @@ _IN_WORDS = {
     "a bound; the usual gradient is far smaller.",
 }
 _SAMPLED = (
-    " Methods named sampled take Poisson batches. dp-accounting computes their epsilon, which holds only if batches "
-    "stay secret."
+    " Methods whose names begin with sampled take Poisson batches. dp-accounting computes their epsilon, which holds "
+    "only if batches stay secret."
 )
 
 

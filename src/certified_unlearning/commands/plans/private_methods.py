@@ -54,8 +54,7 @@ class Method(NamedTuple):
     Attributes:
         name: The method's name in certificates.
         plan: A function that makes the method's plan.
-        optional: Whether only this method is left out if it cannot be planned; otherwise, an error is raised in this
-            case.
+        optional: Whether the method is merely left out if it cannot be planned. Otherwise, this case is an error.
     """
 
     name: str

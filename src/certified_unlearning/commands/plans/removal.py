@@ -205,9 +205,10 @@ def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "
     console.width = max(console.width, needed)  # A narrower console would cut the numbers off.
     console.print(table)
     console.print(
-        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound for the model published last, after every "
-        "request, if requests are fixed in advance. The bounds of lsi and lsi-tight hold after learning to "
-        "stationarity; the bound of shifted compares with retraining for as many steps in all. A step's noise is "
+        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound that holds after every request for the model "
+        "published last, if requests are fixed in advance. The bounds of lsi and lsi-tight hold after learning to "
+        "stationarity; the bound of shifted compares with retraining for the same total number of steps. A step's "
+        "noise is "
         f"sqrt(2 step_size) = {math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
     )
     if known is not None:
@@ -228,9 +229,9 @@ def _print_scale(
     """Print which model this is, what its noise means, and what the estimate of the time is based on."""
     bound = facts[0]["score_bound"]
     time = (
-        " The time is an estimate for the steps of one request that read all records, at the rate measured on this "
-        "machine's processor. It leaves out the time to start and to read files. Expect a factor of four either way, "
-        "or more on a busy machine."
+        " The time is an estimate for the steps of one request, each of which reads all records, at the rate measured "
+        "on this machine's processor. It leaves out the time to start and to read files. Expect a factor of four "
+        "either way, or more on a busy machine."
         if timed
         else " With --features, the time is estimated, too."
     )
@@ -247,9 +248,9 @@ def _print_scale(
 def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, plot: Path) -> None:
     """Draw the certified epsilon against the number of steps, for the first calibration's noise and records."""
     if len({each.sigma for each in calibrations}) > 1 or len({each.records for each in calibrations}) > 1:
-        raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
+        raise ParameterError("plot compares accountants at one value of sigma and one of records: give both")
     if isinstance(calibrations[0].steps, list):
-        raise ParameterError("plot shows one request: leave out stream")
+        raise ParameterError("plot shows a single request: leave out stream")
     import pandas as pd
 
     from certified_unlearning.papers.langevin_unlearning.bounds.recuperation import RECUPERATION

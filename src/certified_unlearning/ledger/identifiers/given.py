@@ -84,11 +84,11 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
 
 @contextmanager
 def recorded_in_utf8() -> Iterator[None]:
-    """Raise `ParameterError`, as one sentence, if the block gives SQLite a text that is not UTF-8."""
+    """Raise `ParameterError`, with a one-line message, if the block gives SQLite a text that is not UTF-8."""
     try:
         yield
     except UnicodeEncodeError as error:
-        raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
+        raise ParameterError(f"{error.object!r} is not UTF-8 text; nothing was recorded") from error
 
 
 def subject_of(identifiers: Sequence[str]) -> str:
@@ -109,7 +109,7 @@ def _read(path: Path, column: str) -> _Lines:
     if column in first:
         place = first.index(column)
     elif not first:
-        raise DataError(f"{path} is empty: a list that names nobody has only the header {column!r}")
+        raise DataError(f"{path} is empty; to name nobody, give a file that has only the header {column!r}")
     elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
         csv_file.require_commas(path)
         raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")

@@ -95,7 +95,7 @@ def _hide_people(directory: ModelDirectory, ledger: Ledger) -> None:
         ledger.hide_people(earlier)
         check_tags(ledger, ledger.owners.records())
         if _head(leaves_of(directory, ledger)) != _head(leaves) or read_state(ledger) != state:
-            raise LedgerError(f"{ledger.path} would have another content under pseudonyms; nothing was changed")
+            raise LedgerError(f"the content of {ledger.path} would be different under pseudonyms; nothing was changed")
 
 
 def _is_unfinished(place: Path, ledger: Ledger) -> bool:

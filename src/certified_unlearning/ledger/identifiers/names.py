@@ -24,7 +24,7 @@ def pseudonym(key: bytes, identifier: str) -> str:
         identifier: The person's identifier.
 
     Raises:
-        UnicodeEncodeError: The identifier is no UTF-8 text.
+        UnicodeEncodeError: The identifier is not UTF-8 text.
     """
     return hmac.digest(key, b"pseudonym\0" + identifier.encode(), "sha256")[:16].hex()
 

@@ -109,7 +109,7 @@ class Advice(ABC, Generic[PlanT]):
         """Yield advice against noise. It applies if the same model without noise is better."""
         if same.is_better_than(self.worth):
             yield (
-                f"noise is the trouble: without it the same model has {same.in_words()} in place of "
+                f"noise is the trouble: without it the same model has {same.in_words()} instead of "
                 f"{self.worth.in_words()}; what helps in a new `unlearn init`: {self._against_noise(same)}"
             )
 
@@ -127,8 +127,8 @@ class Advice(ABC, Generic[PlanT]):
         for option in options:
             if option is not None and all(option.expected.is_better_than(each) for each in least):
                 yield (
-                    f"the regulariser is the trouble: a new `unlearn init` with {option.words} has "
-                    f"{option.expected.in_words()} in place of {self.worth.in_words()}"
+                    f"the regulariser is the trouble: a new `unlearn init` with {option.words} would give "
+                    f"{option.expected.in_words()} instead of {self.worth.in_words()}"
                 )
                 return
 
@@ -140,14 +140,17 @@ class Advice(ABC, Generic[PlanT]):
         other = ""
         if self.plan.classes == 2:
             other = (
-                "; this threshold reveals something of the training records, and `unlearn evaluate --choose-threshold "
+                "; this threshold reveals something about the training records; `unlearn evaluate --choose-threshold "
                 "balanced` chooses one on other records"
             )
             second = (self.table.classes or ())[1]
             mean = self.trial.mean_probabilities(self.weights)[1]
-            how = f"predict {second} where its probability is above {mean:.4g}, its mean here, instead of one half"
+            how = (
+                f"predict {second} where its probability is above {mean:.4g}, which is its mean over these records, "
+                "rather than above one half"
+            )
         yield (
-            f"a class is rarer than others: {how}; then balanced accuracy is {self.worth.by_mean:.3f} in place of "
+            f"a class is rarer than others: {how}; then balanced accuracy is {self.worth.by_mean:.3f} instead of "
             f"{self.worth.balanced:.3f}{other}"
         )
 
@@ -171,8 +174,8 @@ class Advice(ABC, Generic[PlanT]):
         better = [each for each in options if each and all(each.expected.is_better_than(worth) for worth in least)]
         if weights.largest > 1 and better:
             yield (
-                f"a class is rarer than others: a new `unlearn init` with {better[0].words} has "
-                f"{better[0].expected.in_words()} in place of {self.worth.in_words()}"
+                f"a class is rarer than others: a new `unlearn init` with {better[0].words} would give "
+                f"{better[0].expected.in_words()} instead of {self.worth.in_words()}"
             )
 
     def _C(self, times: float) -> float:

@@ -78,10 +78,10 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         """Train again on the remaining records, and compare the result with the trained shards; see `Method.check`."""
         shards = self.shards(secret)
         if shards.present.nonzero()[:, 0].tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} has records other than those that remain")
+            raise DataError(f"the state of {self._directory.path} does not hold exactly the remaining records")
         counts = shards.slices[shards.present].bincount(minlength=len(shards.standing.left)).tolist()
         if counts != shards.standing.left:
-            raise DataError(f"the state of {self._directory.path} has wrong counts of the records that are left")
+            raise DataError(f"the state of {self._directory.path} has wrong counts of the remaining records")
         due = self._standing(answered)
         if (due.left, due.pending) != (shards.standing.left, shards.standing.pending):
             raise DataError(f"the state of {self._directory.path} has budgets that do not follow from its requests")

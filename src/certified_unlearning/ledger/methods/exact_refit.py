@@ -42,13 +42,13 @@ from certified_unlearning.vocabulary import Reading
 
 
 class RefitAdvice(Advice[RefitPlan]):
-    """Advice to use less noise, with which the data are read again more often."""
+    """Advice to use less noise, at the price of reading the data again more often."""
 
     def _against_noise(self, same: PredictionScores) -> str:
         sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
         options = [self._with(f"--sigma {sigma:.2g}", self.plan.strong_convexity, Noise(sigma)) for sigma in sigmas]
         first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
-        return f"{first.words} ({first.expected.in_words()}), with which the data are read again more often"
+        return f"{first.words} ({first.expected.in_words()}), but then the data are read again more often"
 
     def _option(
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
@@ -57,7 +57,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for numbers. With more classes, a certified refit, by passes or from zero."""
+    """Newton removal for two classes and for regression; for more classes, a certified refit by passes or from zero."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice

@@ -99,8 +99,8 @@ class ExactSteps(Method[ExactPlan]):
         if len(rows) > most:
             raise InfeasibleError(
                 f"{counted(len(rows), 'record')} cannot be removed from {left}: more than batch_size = "
-                f"{self._plan.batch_size} must be left, so at most {most} can be removed; nothing was done, and only a "
-                "new model can leave them out"
+                f"{self._plan.batch_size} records must be left, so at most {most} can be removed; nothing was done: to "
+                "remove more, learn a new model without these records"
             )
         return Removal(len(rows), 0)
 
@@ -129,7 +129,7 @@ class ExactSteps(Method[ExactPlan]):
         """Recompute every kept step from the one before, and the published weights; see `Method.check`."""
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):
-            raise DataError(f"the state of {self._directory.path} has records other than those that remain")
+            raise DataError(f"the state of {self._directory.path} does not hold exactly the remaining records")
         self._descent(self.plan_after(answered).n).check(state)
         require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
 

@@ -141,7 +141,7 @@ class FederatedSteps(Method[FederatedPlan]):
 
         Args:
             owners: The client of each row.
-            rows: Rows that are zeros in the copy already.
+            rows: Rows that are already zero in the copy.
             taken: The content of these rows before they were zeroed; None if it is not known any more.
         """
         plan = self._plan
@@ -157,7 +157,7 @@ class FederatedSteps(Method[FederatedPlan]):
         tensors, seed = kept_in(secret)
         run = QueryRun(**tensors)
         if not torch.equal(run.records, torch.unique(owners[owners >= 0])):
-            raise DataError(f"the state of {self._directory.path} has clients other than those that remain")
+            raise DataError(f"the state of {self._directory.path} does not hold exactly the remaining clients")
         return run, seed
 
     def _version(self, learner: LinearQueries, run: QueryRun) -> Outcome:

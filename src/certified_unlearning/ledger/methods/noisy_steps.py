@@ -57,7 +57,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         ]
         return (
             ", ".join(f"{each.words} ({each.expected.in_words()})" for each in helpful)
-            or "many more records, because nothing that was tried is better"
+            or "many more records (no other change that was tried helps)"
         )
 
     def _expected_again(self) -> PredictionScores:

@@ -34,7 +34,7 @@ class RegressionTrial(NamedTuple):
         n: The number of records at the start.
         epsilon: The model's target epsilon.
         delta: The delta of the target.
-        of_all: The number of present records, divided by the number by which the objective divides.
+        of_all: The number of present records, divided by the divisor of the objective's mean loss.
         C: The model's ``C``, as in scikit-learn.
         noise: Upper bound on the standard deviation of the model's noise in any direction of the weights.
     """
@@ -59,14 +59,14 @@ class RegressionTrial(NamedTuple):
         if spread < LEAST_SPREAD:
             return [
                 f"the range of the label is the trouble: it is {2 / spread:.0f} times as wide as the label's standard "
-                "deviation, and noise and regulariser are in proportion to it; what helps in a new `unlearn init`: a "
-                "narrower --range of the label, known beforehand"
+                "deviation, and noise and regulariser grow in proportion to this range; what helps in a new `unlearn "
+                "init`: a narrower --range of the label, which must be known beforehand"
             ]
         same, usual = self.expected(1, 0), self.expected(1, USUAL_SIGMA)
         said = list[str]()
         if self.noise > USUAL_SIGMA and usual >= found + GAIN and self._is_possible(1):
             said.append(
-                f"noise is the trouble: without it the same model has R^2 {same:.3f} in place of {found:.3f}; what "
+                f"noise is the trouble: without it the same model has R^2 {same:.3f} instead of {found:.3f}; what "
                 f"helps in a new `unlearn init`: {self._flags(1)} (R^2 {usual:.3f})"
             )
         larger = {times: self.expected(times, USUAL_SIGMA) for times in LARGER if self._is_possible(times)}
@@ -74,8 +74,8 @@ class RegressionTrial(NamedTuple):
         if best >= max(same, found, 0) + GAIN:
             times = next(times for times, expected in larger.items() if expected >= best - GAIN)
             said.append(
-                f"the regulariser is the trouble: a new `unlearn init` with {self._flags(times)} has R^2 "
-                f"{larger[times]:.3f} in place of {found:.3f}"
+                f"the regulariser is the trouble: a new `unlearn init` with {self._flags(times)} would give R^2 "
+                f"{larger[times]:.3f} instead of {found:.3f}"
             )
         if not said and same < LITTLE:
             said.append(f"these columns hardly predict the label: without noise a linear model has R^2 {same:.3f}")

@@ -348,7 +348,7 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions; those that no request depends on a model's output come first."""
+        """The assumptions that are conditions; the ones about the reasons of requests come first."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 

@@ -57,7 +57,7 @@ SECRET_STATE_OF_MORE_CLASSES = (
     "the weights"
 )
 SECRET_STATES = (SECRET_STATE, SECRET_STATE_BY_PASSES, SECRET_STATE_OF_MORE_CLASSES)
-"""Statements about a secret state that a reading replaces."""
+"""Statements about a secret state that is replaced when the data are read again."""
 
 REACTIONS = {
     "requests are fixed in advance and do not depend on published models": _NO_REACTIONS,
@@ -74,7 +74,7 @@ REACTIONS = {
         _NO_REACTIONS_OR_TIME
     ),
 }
-"""Assumptions that requests do not react to anything. `Certificate.with_reactions` states what holds if they do.
+"""Assumptions that requests do not react to anything. `Certificate.with_reactions` states what holds if requests do.
 
 These assumptions come first among the conditions."""
 

@@ -147,7 +147,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
                 )
             like = None if like is None else names.recognised(name, like) or UNNAMED
     except UnicodeEncodeError as error:
-        raise ParameterError(f"{error.object!r} is no UTF-8 text") from error
+        raise ParameterError(f"{error.object!r} is not UTF-8 text") from error
     leftovers, is_busy = look_for_leftovers(directory, state)
     unfinished = unfinished or is_busy or bool(leftovers)
     answering = None if request is None else state.answering(request.sequence)

@@ -30,8 +30,8 @@ class Words(NamedTuple):
 class Settings(BaseModel, ABC):
     """Settings of a mechanism at `init`: each field is an option of the command line, and its description is the help.
 
-    The types of the fields decide how the command line reads values. The plan checks the values, because only some of
-    them fit together.
+    The types of the fields decide how the command line reads values. The plan checks the values, because whether a
+    value is valid may depend on the others.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -151,7 +151,7 @@ class LinearSettings(Settings):
         if weights.shares is None:
             return f"C = {C:.4g}, C n = {C * n:,.0f}"
         largest = weights.largest
-        return f"C = {C:.4g}, largest weight of a class {largest:g}, C n times it = {C * n * largest:,.0f}"
+        return f"C = {C:.4g}, largest weight of a class {largest:g}, C n times this weight = {C * n * largest:,.0f}"
 
 
 class TargetSettings(LinearSettings):

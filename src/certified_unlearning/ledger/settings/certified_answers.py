@@ -16,15 +16,17 @@ class EnsembleSettings(Settings):
     The layers of the networks have biases, and there is no regulariser.
     """
 
-    steps: int | None = optional("Updates of each stage. Default: 5.")
+    steps: int | None = optional("Number of updates in each stage. Default: 5.")
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 4.")
     shards: int | None = optional("Number of shards, each with one vote. Default: 5.")
     slices: int | None = optional("Number of slices of a shard, each with a checkpoint. Default: 2.")
     budgets: tuple[int, ...] | None = optional(
-        "Records that may leave a shard before it is trained again; repeatable, rising. Small budgets certify more "
-        "answers while few records have left. Default: 1, 2, 4, 8.",
+        "Number of records that may leave a shard before it is trained again; repeatable, in increasing order. Small "
+        "budgets certify more answers while few records have left. Default: 1, 2, 4, 8.",
     )
-    hidden: tuple[int, ...] | None = optional("Units of a hidden layer; repeatable. Default: no hidden layer.")
+    hidden: tuple[int, ...] | None = optional(
+        "Number of units of a hidden layer; repeatable. Default: no hidden layer."
+    )
     bound: float | None = optional("Bound to which entries of gradients are clipped. Default: 0.1.")
 
     def check(self, mechanism: str, device: str) -> None:
@@ -47,5 +49,6 @@ class EnsembleSettings(Settings):
             f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: if requests name random single "
             f"records, the first shard is trained again after about "
             f"{counted(round(requests_until_first(plan.shards, hits)), 'request')}, and the last one after about "
-            f"{requests_until_all(plan.shards, hits):.0f}; a shard that all requests hit is trained again after {hits}"
+            f"{requests_until_all(plan.shards, hits):.0f}; a shard that every request hits is trained again "
+            f"after {counted(hits, 'request')}"
         )

@@ -34,11 +34,12 @@ class RefitSettings(TargetSettings):
     )
     sigma: float | None = optional("Standard deviation of the noise on published weights. Default: 0.001.")
     records_between_reads: int | None = optional(
-        "Removed records after which all data are read again. Default: planned."
+        "Number of removed records after which all data are read again. Default: planned."
     )
     strict_timing: bool = Field(
         False,
-        description="Let counts alone decide when data are read again, so that the time does not depend on records.",
+        description="Decide by counts alone when the data are read again, so that the times of reading do not depend "
+        "on records.",
     )
 
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
@@ -49,7 +50,8 @@ class RefitSettings(TargetSettings):
         """See `Settings.check_regression`."""
         if self.strict_timing:
             raise ParameterError(
-                "strict_timing must be left out with --regression: no bound is known that lets counts alone decide"
+                "strict_timing must be left out with --regression: no bound is known by which counts alone could "
+                "decide when the data are read again"
             )
 
     def plan(

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 class ExactSettings(LinearSettings):
     """Settings of descents that unlearn exactly; see `ExactPlan.make`."""
 
-    steps: int | None = optional("Steps of learning, all of which are kept. Default: 256.")
+    steps: int | None = optional("Number of learning steps, all of which are kept. Default: 256.")
     batch_size: BatchSize = Field(
-        "auto", description="Records that a step reads. auto: 8, or a quarter of the records if there are few."
+        "auto",
+        description="Number of records that a step reads. auto: 8, or a quarter of the records if there are few.",
     )
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 8.")
     radius: float | None = optional("Radius of the ball in which models stay. Default: none.")
@@ -46,7 +47,8 @@ class ExactSettings(LinearSettings):
         return Words(
             f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'step')} of "
             f"{counted(plan.batch_size, 'record')}, and removing one record takes steps again with probability at "
-            f"most {rounded_up(again, 3)} while all {plan.n:,} are there, and more likely with fewer"
+            f"most {rounded_up(again, 3)} while all {plan.n:,} records are there; with fewer records, this is more "
+            "likely"
         )
 
 

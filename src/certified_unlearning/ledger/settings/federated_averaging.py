@@ -26,13 +26,15 @@ class FederatedSettings(LinearSettings):
     records_are_clients: ClassVar[bool] = True
 
     C: float | None = inverse_strength_field("1000 / n")
-    steps: int | None = optional("Rounds. In each round, every client sends its change of the model. Default: 10.")
-    local_steps: int | None = optional("Steps that a client takes in a round, on all its rows. Default: 10.")
+    steps: int | None = optional(
+        "Number of rounds. In each round, every client sends its change of the model. Default: 10."
+    )
+    local_steps: int | None = optional("Number of steps that a client takes in a round, on all its rows. Default: 10.")
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 8.")
     clip: float | None = optional("Length to which a client's change of the model in a round is clipped. Default: 3.")
     recompute: float | None = optional(
-        "Probability that removing one client takes rounds again. A smaller probability needs more noise. By default "
-        "it follows from the noise, which follows from the number of clients; `init` prints it."
+        "Probability that rounds are computed again when one client is removed. A smaller probability needs more "
+        "noise. By default it follows from the noise, which follows from the number of clients; `init` prints it."
     )
 
     def check(self, mechanism: str, device: str) -> None:
@@ -61,9 +63,9 @@ class FederatedSettings(LinearSettings):
         again = query_recompute_probability(queries=plan.steps, sigma=plan.sigma, bound=plan.clip)
         line = (
             f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'round')} of "
-            f"{counted(plan.local_steps, 'step')} by each of {counted(plan.clients, 'client')}, each of which counts "
-            "the same whatever its number of rows, and removing one client takes rounds again with probability at most "
-            f"{rounded_up(again, 3)}"
+            f"{counted(plan.local_steps, 'step')} by each of {counted(plan.clients, 'client')} (all clients count the "
+            "same, whatever their numbers of rows), and removing one client takes rounds again with probability at "
+            f"most {rounded_up(again, 3)}"
         )
         noise = plan.noise_in_scores
         if noise <= LOUD:

@@ -30,14 +30,15 @@ class LangevinSettings(TargetSettings):
         "100 / n, divided by the largest weight of a class. If C n is 30 to 100, removals are short and noise is small"
     )
     sigma: float | None = optional("Noise scale. Default: the least that suffices for --steps and --records.")
-    steps: int | None = optional("Steps that remove --records records; not together with --sigma.")
-    records: int = Field(1, description="Records that --steps steps can remove at once.")
+    steps: int | None = optional("Number of steps that remove --records records; cannot be combined with --sigma.")
+    records: int = Field(1, description="Number of records that --steps steps can remove at once.")
     accountant: str = Field(
         "shifted", description=f"Accountant, the analysis that computes epsilon: {', '.join(ACCOUNTANTS)}."
     )
     batch_size: BatchSize = Field(
         "auto",
-        description="Records that a step reads. auto: a mini-batch if there are enough records; all: all records.",
+        description="Number of records that a step reads. auto: a mini-batch if there are enough records; all: all "
+        "records.",
     )
     dtype: DType = Field("float32", description="Type of the weights. float64 rounds less, and takes longer.")
 

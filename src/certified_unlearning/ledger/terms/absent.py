@@ -15,11 +15,11 @@ _SEPARATORS = re.compile(r"[\s,;:|=\"'()\[\]{}<>]+")
 
 
 def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_spelling: bool) -> Mapping[str, str]:
-    """Record, one time for each person, that these people have no records in the data; call this in a transaction.
+    """Record, once for each person, that these people have no records in the data; call this in a transaction.
 
     Args:
         ledger: The ledger.
-        unknown: Identifiers of people without records, of whom no removal was requested.
+        unknown: Identifiers of people without records, for whom no removal was requested.
         terms: The terms of the requests, with the day on which these people asked.
         one_spelling: Whether the people in ``unknown`` differ from the people in the data with similar identifiers.
 

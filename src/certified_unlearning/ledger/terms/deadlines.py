@@ -39,7 +39,7 @@ class Terms:
             received: A day, such as 2026-11-26; None if it is not known.
             due: A number of days after ``received`` (or after today), a number of calendar months such as 1month, or a
                 day.
-            hold: The reason of a hold; None for no hold.
+            hold: The reason for a hold; None for no hold.
 
         Raises:
             ParameterError: A value is invalid.
