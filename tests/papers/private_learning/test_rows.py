@@ -238,5 +238,5 @@ def test_gradients_along_a_path_are_those_of_its_steps():
         ("group_privacy", {"data": ["cifar10"]}, "data contains 'cifar10', but must name built-in data sets of two"),
     ],
 )
-def test_sweeps_that_make_no_sense_are_refused(name, changes, sentence):
+def test_sweeps_whose_values_do_not_fit_are_refused(name, changes, sentence):
     assert sweep_of("smoke", name, **changes).check().startswith(sentence)

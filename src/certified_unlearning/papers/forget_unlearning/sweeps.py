@@ -85,6 +85,20 @@ class Deletion(Sweep):
     stream: DeletionStream
     key: DeletionKey
 
+    def check(self) -> str | None:
+        """Return a sentence about values that do not fit together; None if all values fit."""
+        problem, median = self.problem, self.median
+        if median.n % 2 == 0:
+            return f"median.n is {median.n}, but must be odd"
+        if median.request > median.n + 1:
+            return f"median.request is {median.request}, but must be at most median.n + 1, {median.n + 1}"
+        if problem.smoothness < problem.strong_convexity:
+            return (
+                f"problem.smoothness is {problem.smoothness:g}, but must be at least problem.strong_convexity, "
+                f"{problem.strong_convexity:g}"
+            )
+        return _targets("problem.", problem.epsilon_dp, problem.epsilon_dd)
+
 
 class DeletionRisk(Sweep):
     """Excess risk along a stream of deletions, for logistic regression on scikit-learn's digits."""
@@ -101,3 +115,13 @@ class DeletionRisk(Sweep):
     epsilon_dd: PositiveFloat = Field(
         description="the target epsilon for deleted records, a number above 0 and at most epsilon_dp"
     )
+
+    def check(self) -> str | None:
+        """Return a sentence about values that do not fit together; None if all values fit."""
+        return _targets("", self.epsilon_dp, self.epsilon_dd)
+
+
+def _targets(prefix: str, epsilon_dp: float, epsilon_dd: float) -> str | None:
+    if epsilon_dd <= epsilon_dp:
+        return None
+    return f"{prefix}epsilon_dd is {epsilon_dd:g}, but must be at most {prefix}epsilon_dp, {epsilon_dp:g}"

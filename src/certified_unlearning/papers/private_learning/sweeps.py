@@ -88,7 +88,7 @@ class PrivateRisk(Sweep):
         description="numbers of records in X4 (absolute loss): at least two distinct whole numbers"
     )
     absolute_epsilon: Distinct[PositiveFloat] = Field(description="values of epsilon in X4: distinct numbers above 0")
-    scales: Distinct[PositiveFloat] = Field(
+    scales: Distinct[Annotated[float, Field(gt=0, le=1)]] = Field(
         description="lengths of the rows in X5: distinct numbers above 0 and at most 1"
     )
     search_n: Annotated[int, Field(ge=2)] = Field(
