@@ -129,7 +129,7 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     positive = (table["churned"] != "no").sum()
     for sentence in (
         f"note: churned: the label; rows by class: no: {1200 - positive:,}",
-        "note: customer id: 600 identifiers in 1,200 rows: one person's rows, or a mistake?",
+        "note: customer id: 600 identifiers occur more than once, in 1,200 rows: does each ",
         f"note: age: {table['age'].isna().sum()} rows have no number: the middle of the range replaces it",
         "note: row: left out: it has a different whole number in every row: identifiers, or row numbers?",
         "note: signup: left out: dates or times; replace them by a number that matters, such as a year or an age",
@@ -190,7 +190,7 @@ def test_a_messy_parquet_file_from_declaration_to_evaluation(tmp_path: Path, unl
     assert "note: level as text: numbers that are stored as text" in declared.stderr
     assert "note: when: left out: dates or times" in declared.stderr
     assert "note: visits: left out: it holds list<" in declared.stderr
-    assert "note: patient: 50 identifiers in 100 rows" in declared.stderr
+    assert "note: patient: 50 identifiers occur more than once, in 100 rows" in declared.stderr
     assert drafted.categories["ward"][-1] is None
     confirm(yaml_file)
     assert unlearn("init", tmp_path / "model", "--table", yaml_file, "--epsilon", 2).exit_code == 0
@@ -406,7 +406,10 @@ def test_one_column_of_numbers_keeps_its_lengths(tmp_path: Path) -> None:
 def test_a_class_that_is_called_none_is_pointed_out(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,pain\n1,none\n2,mild\n3,severe\n4,None\n")
     notes = draft(str(tmp_path / "t.csv"), "pain").notes
-    assert ("pain", "'None', 'none' in this column: list it in classes if it is a class, and not missing") in notes
+    assert (
+        "pain",
+        "'None', 'none' in this column: list it in classes if it is a class and not a missing label",
+    ) in notes
     declared = declaration.Table(path=str(tmp_path / "t.csv"), label="pain", classes=("none", "mild", "severe", "None"))
     (block,) = read_blocks(declared)
     assert block.labels.tolist() == [0, 1, 2, 3]

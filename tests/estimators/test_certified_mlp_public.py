@@ -172,8 +172,8 @@ def test_poison_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     model = fitted(records=40, public=0)
     for how, said in (
         ({"moved": -1}, "moved must be a whole number, at least 0"),
-        ({"relabelled": 1, "to": "never"}, r"to must be one of the classes \['no', 'yes'\], got 'never'"),
-        ({"relabelled": 1, "to": ["no"]}, r"to must be one of the classes \['no', 'yes'\], got \['no'\]"),
+        ({"relabelled": 1, "to": "never"}, r"`to` must be one of the classes \['no', 'yes'\], got 'never'"),
+        ({"relabelled": 1, "to": ["no"]}, r"`to` must be one of the classes \['no', 'yes'\], got \['no'\]"),
         ({"to": "no"}, "relabelled must be at least 1"),
         ({"moved": 1, "by": np.nan}, "by must be a finite number"),
     ):

@@ -208,7 +208,7 @@ def _decode(pillow: Any, content: bytes, where: str) -> NDArray[np.uint8]:
                 raise DataError(f"{where}: {image.size} pixels, {image.mode}, expected {(PIXELS, PIXELS)}, RGB")
             return np.asarray(image)
     except OSError as error:
-        raise DataError(f"{where} is no whole JPEG image") from error
+        raise DataError(f"{where} is not a complete JPEG image") from error
 
 
 def _extractor(features: str, raw_root: Path) -> Extractor:

@@ -120,7 +120,7 @@ class Quality:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
         ranked = ""
         if self.ranks:
-            how = "choose another threshold than one half"
+            how = "choose a threshold other than one half"
             if self.classes > 2:
                 how = "divide each class' probability by its mean before you compare them"
             ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so {how}"
@@ -131,7 +131,7 @@ class Quality:
                 f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}{ranked}"
             )
         if self._hardly_differs:
-            return f"the model predicts nearly always the same class: {balanced}, {against}{ranked}"
+            return f"the model nearly always predicts the same class: {balanced}, {against}{ranked}"
         if not self.beats_majority:
             return (
                 f"the model is right no more often than always predicting the most frequent class, but it tells the "
@@ -198,7 +198,9 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return the quality of predicted probabilities. If those of a record are equal, the first class is predicted.
+    """Return the quality of predicted probabilities.
+
+    If a record's probabilities are equal, the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.

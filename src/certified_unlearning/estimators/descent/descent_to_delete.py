@@ -79,8 +79,9 @@ class _DescentToDelete(DescentClassifier):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         if self._learner.accountant == "as published":
             raise AssumptionError(
-                f"the comparator of {type(self).__name__} is drawn with accountant='shifted' or 'conditional', got "
-                "'as published': those theorems do not say how long the retrained model learns"
+                f"the comparator of {type(self).__name__} can be drawn only with accountant='shifted' or "
+                "'conditional', got 'as published': the published theorems do not say how long the retrained model "
+                "learns"
             )
         return super()._laws(gone, trials)
 
