@@ -87,7 +87,7 @@ def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks
     declared = unlearn("declare", tmp_path / "t.csv", "--label", "answer", "--id", "person", "-o", tmp_path / "t.yaml")
     for sentence in (
         "fewer than 10 records have the class 'new york' (9 records), 'Yes' (1 record), 'New  York' (1 record): "
-        "listing it because of these records reveals these records, even after they are removed",
+        "if it is listed only because of these records, the list reveals them, even after they are removed",
         "'No', 'no' differ only in case: one class or several?",
         "'Yes', 'yes' differ only in case: one class or several?",
         "'New  York', 'new york' differ only in blanks, case and the like: one class or several?",
@@ -376,7 +376,8 @@ def test_rare_categories_and_codes_are_pointed_out(tmp_path: Path) -> None:
     rows = [f"{'rare' if row == 5 else 'common'},{row % 4:03d},{row % 2}" for row in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["kind,code,y", *rows]) + "\n")
     made = draft(str(tmp_path / "t.csv"), "y")
-    rare = "fewer than 10 records have one of its values: listing it because of these records reveals these records"
+    rare = "if it is listed only because of these records, the list reveals them"
+    rare = f"fewer than 10 records have one of its values: {rare}"
     assert ("kind", rare) in made.notes
     assert ("code", "40 numbers with leading zeros: treated as codes") in made.notes
     assert yaml.safe_load(made.text)["categories"]["code"] == ["000", "001", "002", "003"]

@@ -421,7 +421,7 @@ def test_pending_requests_are_answered_with_the_same_version(
 )
 def test_a_file_with_another_schema_is_refused(model: Path, new: Path, change: Any, sentence: str) -> None:
     change(pd.read_csv(new)).to_csv(new, index=False)
-    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave them out, .*)?; {UNCHANGED}$")
+    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave these rows out, .*)?; {UNCHANGED}$")
 
 
 def test_a_file_that_is_empty_or_missing_is_refused(model: Path, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def read_images(raw_root: Path) -> tuple[Part, Part, str]:
     """Read the available archive, preferring the published one to the JPEG copy.
 
     Returns:
-        The training part, the test part, and what the images are.
+        The training part, the test part, and a description of the images.
 
     Raises:
         DataError: The archive is missing, damaged or not the published one.

@@ -16,8 +16,8 @@ from certified_unlearning.text import counted, noun_of, with_commas
 MOST_SCORES = 1 << 23
 """Largest number of scores kept for the AUC of three or more classes (64 MB). For two classes, all scores are kept."""
 HARDLY = 0.02
-"""Least excess over the balanced accuracy of a constant prediction that counts as useful. Also the smallest useful
-R^2."""
+"""A model is useful if its balanced accuracy exceeds that of a constant prediction by at least this number. Also the
+smallest useful R^2."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
 """Smallest AUC that counts as informative, even if predictions at the threshold one half are not."""

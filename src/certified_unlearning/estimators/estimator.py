@@ -379,7 +379,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             parameters["class_weight"] = list(parameters["class_weight"].items())
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
-                "an estimator whose random_state is a generator cannot be saved; give a number or None"
+                "an estimator whose random_state is a generator cannot be saved; set random_state to a number or None"
             )
         return parameters
 

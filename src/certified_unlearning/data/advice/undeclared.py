@@ -43,7 +43,7 @@ class Unfit(NamedTuple):
 
     Attributes:
         column: The column's name.
-        fact: What the column holds, in how many rows, and the first such row.
+        fact: What is wrong with the column, the number of rows concerned, and the first of these rows.
         flags: Advice for the column, as flags of `unlearn init`.
         keys: The same advice, as keys of a declaration in a file.
     """
@@ -298,7 +298,7 @@ def _as_categories(column: Column) -> tuple[str, str]:
     flag = f"--category {shlex.quote(f'{column.name}=' + ','.join([*common, *known]))}"
     if any("," in value or value == "null" for value in common):
         flag = "categories in a file, for --table"
-    key = f"[{', '.join([*map(repr, common), *known])}] below categories"
+    key = f"[{', '.join([*map(repr, common), *known])}] under categories"
     if not rare:
         return flag, key
     few = (

@@ -27,7 +27,8 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 class Prose(NamedTuple):
     """Columns of text, whose values may run over several lines with any number of commas.
 
-    A line of such a value counts as a row swallowed by a stray quote only if it has a label at the label's place.
+    A line of such a value counts as a row that a stray quote has swallowed only if the line has a label in the place of
+    the label.
 
     Attributes:
         columns: The names of the columns of text.

@@ -175,8 +175,8 @@ def _look_at_label(column: Column, made: Draft) -> None:
         few = f"{FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
         made.note(
             column.name,
-            f"fewer than {few} the class {', '.join(rare)}: listing it because of these records reveals these records, "
-            "even after they are removed",
+            f"fewer than {few} the class {', '.join(rare)}: if it is listed only because of these records, the list "
+            "reveals them, even after they are removed",
         )
     alike = groups_of(counts)
     made.notes += [
@@ -324,8 +324,8 @@ def _take_categories(column: Column, made: Draft) -> None:
     rare = sum(count < made.least for count in counts.values())
     if rare:
         few = f"fewer than {FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
-        which_values = "one of its values: listing it" if rare == 1 else f"{rare} of its values: listing them"
-        made.note(column.name, f"{few} {which_values} because of these records reveals these records")
+        which_values = "one of its values: if it is" if rare == 1 else f"{rare} of its values: if they are"
+        made.note(column.name, f"{few} {which_values} listed only because of these records, the list reveals them")
     alike = groups_of(counts)
     if alike:
         spellings = "; ".join(f"{listed(group.spellings)} differ only in {group.difference}" for group in alike)
