@@ -58,7 +58,7 @@ def test_the_pipelines_certificates_say_where_the_classes_of_a_table_come_from(
         said = [each.by for each in certified.assumptions if "list of classes" in each.statement]
         assert len(said) == (features != "declared")
         other = "declared" if said else "declared, classes from the records"
-        with pytest.raises(CertificateError, match="states other assumptions than"):
+        with pytest.raises(CertificateError, match="states the wrong assumptions"):
             certificate.verify(certified.model_copy(update={"features": other}))
 
 
@@ -128,7 +128,7 @@ def test_shifted_interpolation_pays_nothing_for_finite_learning_and_says_what_it
 
 @pytest.mark.parametrize("change", [{"accountant": "descent-to-delete shifted"}, {"mechanism": "descent-to-delete"}])
 def test_an_accountant_of_another_mechanism_is_refused(change: dict[str, str]) -> None:
-    with pytest.raises(CertificateError, match=r"states mechanism = .*, which the accountant covers"):
+    with pytest.raises(CertificateError, match=r"states mechanism = .*, the mechanism that the accountant covers"):
         certificate.verify(certificates("fig4")[0].model_copy(update=change))
 
 
@@ -136,7 +136,7 @@ def test_the_tightened_form_reckons_with_every_request() -> None:
     original = next(each for each in certificates("fig3a") if each.accountant == "descent-to-delete shifted")
     with pytest.raises(CertificateError, match="states epsilon"):
         certificate.verify(original.model_copy(update={"unlearning_steps": (1, 1)}))
-    with pytest.raises(CertificateError, match="states other comparator"):
+    with pytest.raises(CertificateError, match="states the wrong comparator"):
         certificate.verify(original.model_copy(update={"variant": "published-state"}))
 
 
@@ -220,7 +220,7 @@ def test_a_certificate_of_ten_classes_is_held_to_the_constants_of_softmax() -> N
     certificate.verify(certified)
     assert (certified.classes, certified.d, certified.lipschitz) == (10, 640, 2.0)
     for change, sentence in (
-        ({"lipschitz": 1.4}, "are bounded by 1.414"),
+        ({"lipschitz": 1.4}, "known to be bounded by 1.414"),
         ({"smoothness_constant": 0.5}, "the rule 'bound' needs at least"),
         ({"classes": 2}, "states classes = 2, but by lsi on cifar10 it must be 10"),
     ):

@@ -80,9 +80,9 @@ def test_a_seed_is_no_secret() -> None:
         ("quantum", 0.1, "quantum"),
         ("loss", "softmax", "loss"),
         ("d", 785, "multiple"),
-        ("comparator", "nothing", "other comparator"),
-        ("not_promised", (), "other not_promised"),
-        ("assumptions", (), "other assumptions"),
+        ("comparator", "nothing", "wrong comparator"),
+        ("not_promised", (), "wrong not_promised"),
+        ("assumptions", (), "wrong assumptions"),
         ("features", "made up", "features"),
     ],
 )

@@ -27,13 +27,13 @@ def test_it_states_the_bound_of_a_round_over_all_rounds_and_counts_clients() -> 
     [
         ({"recompute_probability": 0.1}, "states recompute_probability = 0.1, but its constants give"),
         ({"sigma": 40.0}, "states recompute_probability ="),
-        ({"n": 38}, "states n = 38, must be n_learned - deleted = 37"),
-        ({"requests": 4}, "states requests = 4, must be 1 to deleted = 3"),
-        ({"requests": 0}, "states requests = 0, must be 1 to deleted = 3"),
-        ({"loss": "softmax"}, "states loss = 'softmax', must be the one for its classes"),
-        ({"not_promised": ()}, "states other not_promised"),
-        ({"assumptions": ()}, "states other assumptions"),
-        ({"lost_releases": 1}, "states other not_promised"),
+        ({"n": 38}, "states n = 38, but it must be n_learned - deleted = 37"),
+        ({"requests": 4}, "states requests = 4, but it must be 1 to deleted = 3"),
+        ({"requests": 0}, "states requests = 0, but it must be 1 to deleted = 3"),
+        ({"loss": "softmax"}, "states loss = 'softmax', but it must be the one for its number of classes"),
+        ({"not_promised": ()}, "states the wrong not_promised"),
+        ({"assumptions": ()}, "states the wrong assumptions"),
+        ({"lost_releases": 1}, "states the wrong not_promised"),
     ],
 )
 def test_what_does_not_follow_from_its_constants_is_refused(forged: dict[str, Any], sentence: str) -> None:

@@ -148,7 +148,7 @@ def test_evidence_whose_constants_cannot_be_read_is_refused(constants: bytes, tm
     tensors = safetensors.torch.load(now._evidence) | {"constants": torch.tensor([*constants], dtype=torch.uint8)}
     now._evidence = safetensors.torch.save(tensors)
     evidence = now.evidence.model_copy(update={"sha256": hashlib.sha256(now._evidence).hexdigest()})
-    with pytest.raises(CertificateError, match="other constants, budgets or names"):
+    with pytest.raises(CertificateError, match="constants, budgets or names that differ"):
         certificate.verify(now.model_copy(update={"evidence": evidence}))
 
 
@@ -173,11 +173,11 @@ def test_only_sentences_are_put_into_other_words(seeded: Path, key: str) -> None
         (
             "two models made with one seed cancel",
             "two models made with one seed do not cancel",
-            "states other assumptions",
+            "states the wrong assumptions",
         ),
-        ("nobody concludes anything", "somebody concludes anything", "states other assumptions"),
-        ("; the model published last", "; all models", "states other comparator"),
-        ("; the model published last", f"{COMPARED}, and all others", "states other comparator"),
+        ("nobody concludes anything", "somebody concludes anything", "states the wrong assumptions"),
+        ("; the model published last", "; all models", "states the wrong comparator"),
+        ("; the model published last", f"{COMPARED}, and all others", "states the wrong comparator"),
     ],
 )
 def test_words_that_no_release_wrote_are_refused(seeded: Path, words: str, others: str, named: str) -> None:

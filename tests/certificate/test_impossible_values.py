@@ -171,7 +171,8 @@ def test_the_command_names_a_count_that_no_float_holds(kind: str, tmp_path: Path
     done = CliRunner().invoke(app, ["verify", str(path)])
     assert (done.exit_code, done.output) == (
         1,
-        f"error: {path}: the certificate's constants are impossible: {name} has 401 digits, must be at most 1e+18\n",
+        f"error: {path}: the certificate's constants are impossible: {name} has 401 digits, but must be at most "
+        "1e+18\n",
     )
 
 

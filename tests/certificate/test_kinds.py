@@ -85,9 +85,9 @@ def test_it_is_made_written_read_and_verified(toy: Toy, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"requests": 0}, "the certificate states requests = 0, must be at least 1"),
+        ({"requests": 0}, "the certificate states requests = 0, but it must be at least 1"),
         ({"requests": 4}, r"the certificate states epsilon = 8\.0, but its constants give 16\.0"),
-        ({"comparator": "noise"}, "the certificate states other comparator than it must: 'noise' instead of 'silence'"),
+        ({"comparator": "noise"}, "the certificate states the wrong comparator: 'noise' instead of 'silence'"),
         ({"requests": 5000}, "the certificate's constants are impossible: "),
         ({"requests": 10**19}, "the certificate's constants are impossible: requests has 20 digits"),
     ],

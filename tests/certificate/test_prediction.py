@@ -81,23 +81,23 @@ def test_the_command_recomputes_predictions_from_the_evidence(stated: Prediction
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("predictions", (0,) * 40, "other predictions than its evidence gives: 0 instead of 1"),
-        ("radii", (9,) * 40, "other radii"),
+        ("predictions", (0,) * 40, "wrong predictions, according to its evidence: 0 instead of 1"),
+        ("radii", (9,) * 40, "wrong radii"),
         ("radii", (1,), "radii"),
-        ("shares", (1.0, 1.0, 1.0), "other shares"),
-        ("accuracy", None, "other accuracy"),
+        ("shares", (1.0, 1.0, 1.0), "wrong shares"),
+        ("accuracy", None, "wrong accuracy"),
         ("updates", 5, "updates"),
         ("smallest_batch", 51, "smallest_batch"),
         ("smallest_batch", 8, "would empty a batch of 8"),
         ("budgets", (1, 3, 3), "budgets"),
         ("widths", (2, 6, 2), "impossible constants"),
-        ("widths", (2, 5, 1), "does not hold"),
+        ("widths", (2, 5, 1), "does not match"),
         ("clipping", "clamp", "impossible constants"),
-        ("changes", "additions and removals", "other comparator"),
+        ("changes", "additions and removals", "wrong comparator"),
         ("classes", ("no", "yes", "maybe"), "classes"),
-        ("comparator", "anything", "other comparator"),
-        ("not_promised", (), "other not_promised"),
-        ("assumptions", (), "other assumptions"),
+        ("comparator", "anything", "wrong comparator"),
+        ("not_promised", (), "wrong not_promised"),
+        ("assumptions", (), "wrong assumptions"),
         ("dtype", "float32", "not of type float32"),
         ("features", "made up", "features"),
     ],
@@ -128,7 +128,7 @@ def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None
         ({"lower/0": upper, "upper/0": lower}, "above the upper"),
         ({"parameters/0": right["parameters/0"] + 9}, "outside their box"),
         ({"lower/0": lower.flip(0), "upper/0": upper.flip(0)}, "not nested|outside their box"),
-        ({"rows": right["rows"][:5]}, "other inputs"),
+        ({"rows": right["rows"][:5]}, "inputs in the evidence are not those"),
     ):
         with pytest.raises(CertificateError, match=said):
             certificate.verify(changed(stated, **tensors))
@@ -163,7 +163,7 @@ def test_constants_are_those_of_the_evidence(stated: PredictionCertificate, name
     if name == "budgets":
         larger = dict(zip((0, *stated.budgets), (0, *value), strict=True))
         wrong = wrong.model_copy(update={"radii": tuple(larger[each] for each in stated.radii)})
-    with pytest.raises(CertificateError, match="other constants, budgets or names"):
+    with pytest.raises(CertificateError, match="constants, budgets or names that differ"):
         certificate.verify(wrong)
 
 
@@ -175,7 +175,7 @@ def test_a_certificate_of_removals_is_none_of_additions() -> None:
     said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
     certificate.verify(said)
     words = f"{said.comparator}, and any k or fewer others added to it"
-    with pytest.raises(CertificateError, match="other constants, budgets or names"):
+    with pytest.raises(CertificateError, match="constants, budgets or names that differ"):
         certificate.verify(said.model_copy(update={"changes": "additions and removals", "comparator": words}))
 
 
@@ -234,7 +234,7 @@ def test_evidence_without_lines_of_the_last_update_says_so_and_wrong_lines_are_f
         named = EvidenceFile(file="other.safetensors", sha256=hashlib.sha256(packed).hexdigest())
         found = said.model_copy(update={"evidence": named})
         found._evidence = packed
-        with pytest.raises(CertificateError, match="does not hold"):
+        with pytest.raises(CertificateError, match="does not match"):
             certificate.verify(found)
 
 
@@ -251,7 +251,7 @@ def test_decay_inside_the_velocity_is_not_stated_as_another() -> None:
     descent = replace(SETTINGS.descent, step_size=0.1, momentum=0.5, weight_decay=0.1, couples_decay=True)
     coupled = replace(SETTINGS, descent=descent)
     learned, rows, _ = trained(coupled)
-    with pytest.raises(ParameterError, match="state decoupled weight decay, but couples_decay has it in the velocity"):
+    with pytest.raises(ParameterError, match="state decoupled weight decay, but couples_decay adds it to the velocity"):
         PredictionCertificate.of(coupled, learned, rows, n=100, batches=2, classes=("a", "b"))
 
 

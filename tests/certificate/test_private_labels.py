@@ -49,19 +49,19 @@ def test_what_is_stated_is_recomputed(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("queries", 21, "other epsilon than it must"),
-        ("epsilon", 9.0, "other epsilon than it must"),
-        ("delta", 0.0, "other delta than it must"),
-        ("delta_label", 1e-7, "other delta_of_law than it must"),
-        ("delta_of_law", 0.0, "other delta_of_law than it must"),
-        ("epsilon_label", 0.4, "other .* than it must"),
+        ("queries", 21, "wrong epsilon: "),
+        ("epsilon", 9.0, "wrong epsilon: "),
+        ("delta", 0.0, "wrong delta: "),
+        ("delta_label", 1e-7, "wrong delta_of_law: "),
+        ("delta_of_law", 0.0, "wrong delta_of_law: "),
+        ("epsilon_label", 0.4, "wrong .*: "),
         ("rule", "cauchy", "impossible constants: delta must be 0 for Cauchy noise"),
-        ("rule", "laplace", "other delta_of_law than it must"),
-        ("relation", "add-remove", "other comparator than it must"),
+        ("rule", "laplace", "wrong delta_of_law: "),
+        ("relation", "add-remove", "wrong comparator: "),
         ("changes", "removals", "states changes = 'removals', whose radii are not valid"),
-        ("comparator", "retraining", "other comparator than it must"),
-        ("not_promised", (), "other not_promised than it must"),
-        ("assumptions", (), "other assumptions than it must"),
+        ("comparator", "retraining", "wrong comparator: "),
+        ("not_promised", (), "wrong not_promised: "),
+        ("assumptions", (), "wrong assumptions: "),
         ("features", "hog", "must be one of 'declared', 'declared, classes from the records', 'given'"),
     ],
 )
@@ -79,7 +79,7 @@ def test_boxes_of_additions_or_removals_say_nothing_of_replacement() -> None:
 
 def test_noise_on_two_labels_is_for_two_classes() -> None:
     said = stated(rule="cauchy", delta_label=0.0).model_copy(update={"classes": 3})
-    with pytest.raises(CertificateError, match="for 3 classes, must be 'stable'"):
+    with pytest.raises(CertificateError, match="for 3 classes, but it must be 'stable'"):
         certificate.verify(said)
 
 

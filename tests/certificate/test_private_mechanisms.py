@@ -110,7 +110,7 @@ def test_an_extra_delta_above_delta_is_refused_though_the_constants_give_it(name
     """At such a delta the event on which nothing is guaranteed is likelier than all that delta allows."""
     said = PrivateCertificate.of(PLANS[name], delta=1e-200, features=50, row_norm=1.0, noise_source="system entropy")
     assert said.extra_delta > said.delta
-    with pytest.raises(CertificateError, match=r"states extra_delta = .*, must be at most delta = 1e-200"):
+    with pytest.raises(CertificateError, match=r"states extra_delta = .*, but it must be at most delta = 1e-200"):
         certificate.verify(said)
 
 

@@ -164,7 +164,7 @@ def test_a_number_of_records_between_readings_says_nothing_where_every_request_r
     rows, labels = records(300, 3, 0)
     model = CertifiedLogisticRegression(C=0.1, delta=1e-6, records_between_reads=5, strict_timing=True)
     certificate.verify(model.fit(rows, labels).unlearn([1]).certificate_)
-    with pytest.raises(CertificateError, match=re.escape("but its constants allow 0 where every request reads")):
+    with pytest.raises(CertificateError, match=re.escape("but its constants allow 0, because every request reads")):
         certificate.verify(model.certificate_.model_copy(update={"records_between_reads": 5}))
     with pytest.raises(ParameterError, match="must be at most"):
         plan_of(2000, strict=True)

@@ -114,7 +114,7 @@ def test_a_warning_about_a_file_names_lines_that_the_file_takes(tmp_path: Path) 
     table = Table(path="t.csv", label="left", features=("a: b", *"cdefghijk"), ranges={"k": (0, 1)})
     said = warning_about(table, DominantColumn("d", 0.95, 9), "t.yaml")
     lines, rest = said.partition("of numbers: ")[2].split(", and so on for 1 more, ")
-    assert rest == "below `ranges` in t.yaml, two numbers known beforehand for each"
+    assert rest == "under `ranges` in t.yaml, two numbers known beforehand for each"
     ranges = yaml.safe_load("{" + lines.replace("LOW", "0").replace("HIGH", "1") + "}")
     assert ranges == {key: [0, 1] for key in ["d", "a: b", *"cefghi"]}
     assert parse(json.dumps({"path": "t.csv", "label": "left", "ranges": ranges}), "t")

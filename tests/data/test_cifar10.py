@@ -189,10 +189,10 @@ def test_a_missing_class_folder_is_named(folder: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (lambda: encoded(images(1)[0])[:-300], "archive, test/ship/0001.jpg is no whole JPEG image"),
-        (lambda: b"\xff\xd8 no image", "archive, test/ship/0001.jpg is no whole JPEG image"),
-        (lambda: b"", "archive, test/ship/0001.jpg is no whole JPEG image"),
-        (lambda: encoded(images(1)[0], "PNG"), "archive, test/ship/0001.jpg is no whole JPEG image"),
+        (lambda: encoded(images(1)[0])[:-300], "archive, test/ship/0001.jpg is not a complete JPEG image"),
+        (lambda: b"\xff\xd8 no image", "archive, test/ship/0001.jpg is not a complete JPEG image"),
+        (lambda: b"", "archive, test/ship/0001.jpg is not a complete JPEG image"),
+        (lambda: encoded(images(1)[0], "PNG"), "archive, test/ship/0001.jpg is not a complete JPEG image"),
         (
             lambda: encoded(images(1)[0][:31]),
             "archive, test/ship/0001.jpg: (32, 31) pixels, RGB, expected (32, 32), RGB",
@@ -294,8 +294,8 @@ def test_a_missing_archive_is_named(tmp_path: Path, mean_colours: None) -> None:
 @pytest.mark.parametrize(
     ("data_set", "features", "message"),
     [
-        (TEN_CLASSES, "pixels", "there are no features 'pixels' of cifar10, which has hog and resnet18"),
-        (ADULT, "hog", "there are no features 'hog' of adult, which offers no choice"),
+        (TEN_CLASSES, "pixels", "the data set cifar10 has no features 'pixels'; it has hog and resnet18"),
+        (ADULT, "hog", "the data set adult has no features 'hog'; it offers no choice"),
     ],
 )
 def test_features_that_a_data_set_does_not_have_are_refused(

@@ -39,9 +39,9 @@ def test_an_idx_file_is_parsed() -> None:
 @pytest.mark.parametrize(
     ("content", "dimensions", "message"),
     [
-        (idx(np.zeros((2, 3, 4)))[:-1], 3, "labels is truncated: it has 39 bytes, its header announces 40"),
-        (idx(np.zeros(5)) + b"x", 1, "labels is too long: it has 14 bytes, its header announces 13"),
-        (idx(np.zeros(5))[:6], 1, "labels is truncated: it has 6 bytes, its header alone takes 8"),
+        (idx(np.zeros((2, 3, 4)))[:-1], 3, "labels is truncated: it has 39 bytes, but its header announces 40"),
+        (idx(np.zeros(5)) + b"x", 1, "labels is too long: it has 14 bytes, but its header announces 13"),
+        (idx(np.zeros(5))[:6], 1, "labels is truncated: it has 6 bytes, but its header alone takes 8"),
         (b"", 1, "it starts with nothing, expected 00 00 08 01"),
         (idx(np.zeros((2, 3, 4))), 1, "it starts with 00 00 08 03, expected 00 00 08 01"),
         (b"\x00\x00\x0d\x01" + idx(np.zeros(5))[4:], 1, "it starts with 00 00 0d 01, expected 00 00 08 01"),

@@ -260,7 +260,7 @@ def test_the_published_weights_come_from_torchvisions_cache_and_are_checked(
     assert extractor.title == "ResNet-18 (ImageNet)"
     assert extractor.privacy.endswith("they were trained on ImageNet")
     cached.unlink()
-    with pytest.raises(DataError, match=r"weights/resnet18-f37072fd\.pth was found nowhere"):
+    with pytest.raises(DataError, match=r"weights/resnet18-f37072fd\.pth could not be obtained"):
         resnet18.load(tmp_path)
 
 

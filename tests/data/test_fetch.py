@@ -91,16 +91,16 @@ def test_one_sentence_says_what_was_tried_and_what_to_do(server: tuple[str, Path
         fetch_file(raw, tmp_path / "raw")
     message = str(caught.value)
     for part in (
-        "small/values.gz was found nowhere",
+        "small/values.gz could not be obtained",
         "UNLEARNING_DATA is not set",
-        "is in no DVC repository",
+        "is not in a DVC repository",
         f"{address}/absent.gz failed (HTTP 404 File not found)",
         f"{address}/cut.gz failed (the connection closed after",
         f"{address}/wrong.gz is not the published small/values.gz",
         found,
         raw.sha256,
         "http://127.0.0.1:9/closed.gz failed (Connection refused)",
-        f"put it at {tmp_path / 'raw' / 'small' / 'values.gz'}",
+        f"save it as {tmp_path / 'raw' / 'small' / 'values.gz'}",
     ):
         assert part in message
     assert "\n" not in message
@@ -249,7 +249,7 @@ def test_a_damaged_lossy_copy_is_an_error_at_once(tmp_path: Path) -> None:
 
 def test_without_the_original_the_lossy_copy_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"archive\.tar\.gz was found nowhere.*small/copy\.zip works, too, but is lossy"
+        DataError, match=r"archive\.tar\.gz could not be obtained.*small/copy\.zip works, too, but is lossy"
     ):
         fetch_file(archive(), tmp_path)
     assert in_place(archive(), tmp_path) == archive()

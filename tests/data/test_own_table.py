@@ -369,7 +369,7 @@ def changed(place: int, **values: Any) -> list[dict[str, Any]]:
     return rows
 
 
-NUMBER_REMEDY = "declare a constant for it in missing, or leave out the row, or the column"
+NUMBER_REMEDY = "declare a constant for this column in missing, or leave out the row or the column"
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -378,7 +378,7 @@ NUMBER_REMEDY = "declare a constant for it in missing, or leave out the row, or 
     [
         (changed(1, weight=None), f"row 2: weight is missing; {NUMBER_REMEDY}"),
         (changed(2, weight=float("inf")), "row 3: weight is inf, expected a finite number"),
-        (changed(2, y=None), "row 3: y is missing; leave out the row, or list it in classes"),
+        (changed(2, y=None), "row 3: y is missing; leave out the row, or list the value in classes"),
         (changed(2, colour="violet"),
          "row 3: colour is 'violet', which is none of its declared categories 'red', 'green', 'blue'"),
         (changed(2, colour=None),
@@ -559,16 +559,16 @@ def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> No
         ({"features": ["b to q"]}, "features has the run 'b to q', but the file has no column 'q'"),
         (
             {"ranges": {"a to c": [0, 1], "b to d": [0, 2]}, "features": ["a to b", "c", "d"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to c' and [0.0, 2.0] by 'b to d'; name the column once: end a run bef",
+            "ranges gives 'b' [0.0, 1.0] by 'a to c', but [0.0, 2.0] by 'b to d'; name the column only once: end the",
         ),
         (
             {"ranges": {"a to b": [0, 1], "b": [0, 2]}, "features": ["a", "b"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to b' and [0.0, 2.0] by 'b'; name the column once",
+            "ranges gives 'b' [0.0, 1.0] by 'a to b', but [0.0, 2.0] by 'b'; name the column only once",
         ),
         (
             {"ranges": {"a to d": [0, 9]}, "categories": {"job": ["x", "y"]}},
             "ranges has the run 'a to d', which covers 'job', but this column has categories, not numbers; end "
-            "the run before it, and begin another after it",
+            "the run before this column, and begin another run after it",
         ),
         (
             {"missing": {"a to d": 1}, "categories": {"job": ["x", "y"]}},
@@ -668,7 +668,7 @@ def test_records_that_cannot_be_predicted_are_named(tmp_path: Path, rows: Any, l
         ({"features": ["age", "y"]}, ".features contains 'y', which is the label, not a feature"),
         ({"features": ["age", "id"]}, ".features contains 'id', which is the identifier, not a feature"),
         ({"ranges": {"id": [0, 1]}}, ".ranges contains 'id', which is the identifier, not a feature"),
-        ({"identifier": "y"}, ": label and identifier are the same column 'y'; give each its own"),
+        ({"identifier": "y"}, ": label and identifier are the same column 'y'; give each a column of its own"),
         ({"features": []}, ".features is empty, but must list at least one column, or be null"),
         ({"features": ["age", "colour", "age"]}, ".features lists 'age' twice"),
         ({"features": ["age"]}, ".categories names 'colour', which is not among the features"),

@@ -117,7 +117,7 @@ def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
     assert quality(3).fact == (
         "the model finds few records of the rare class 'yes', 10 of 100: recall 0.300, balanced accuracy 0.650 against "
         "0.500, accuracy 0.930 against 0.900 for always predicting the most frequent class; its scores rank the "
-        "records (AUC 0.650), so choose another threshold than one half"
+        "records (AUC 0.650), so choose a threshold other than one half"
     )
     assert quality(6).fact is None
     assert quality(6).finds_all_classes
@@ -144,7 +144,7 @@ def test_a_model_that_ranks_well_is_not_said_to_tell_nothing_apart() -> None:
     assert found.fact is not None
     assert "hardly tells" not in found.fact
     assert found.fact.endswith(
-        f"its scores rank the records (AUC {found.auc:.3f}), so choose another threshold than one half"
+        f"its scores rank the records (AUC {found.auc:.3f}), so choose a threshold other than one half"
     )
 
 

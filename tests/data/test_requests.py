@@ -97,7 +97,7 @@ def test_impossible_requests_are_refused(small: PreparedData, records: int, adja
 @pytest.mark.parametrize("removed", [-1, 6])
 def test_no_more_can_be_applied_than_was_drawn(small: PreparedData, removed: int) -> None:
     removals = draw_removals(small, records=5, adjacency="replace", seed=3)
-    with pytest.raises(ParameterError, match=f"{removed} records are to be removed, but 5 were drawn"):
+    with pytest.raises(ParameterError, match=f"{removed} records are to be removed, but only 5 were drawn"):
         removals.apply(small.train_features, small.train_labels, removed)
 
 

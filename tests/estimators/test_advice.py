@@ -76,7 +76,7 @@ def test_where_no_C_would_do_less_noise_does() -> None:
     X, y = records("even", 400)
     before, said = worth(CertifiedLogisticRegression, X, y, C=0.25, sigma=1e4)
     (warning,) = said
-    assert "no C would do: it takes less noise than sigma = 10000" in warning
+    assert "no value of C would do: this takes less noise than sigma = 10000" in warning
     after, _ = worth(CertifiedLogisticRegression, X, y, C=0.25, sigma=1e-3)
     assert (after > before + 0.1).all()
 

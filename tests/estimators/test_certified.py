@@ -193,7 +193,7 @@ def test_what_was_not_scheduled_is_said():
     model = CertifiedLogisticRegression(1, 1e-6, C=0.2, records_between_reads=400).fit(rows, labels)
     model.unlearn(np.arange(40))
     assert model.certificate_.unscheduled_reads == 1
-    assert "1 time earlier, which depends on the data" in model.privacy_report()
+    assert "1 time earlier than planned, which depends on the data" in model.privacy_report()
     assert "Quality on 1 record: " in model.privacy_report(rows[:1], labels[:1])
     certificate.verify(model.certificate_)
 
@@ -271,7 +271,7 @@ def test_what_is_handed_out_holds_no_secret(tmp_path):
 
 def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "none").write_text("no")
-    with pytest.raises(DataError, match="is damaged or no safetensors file"):
+    with pytest.raises(DataError, match="is damaged or not a safetensors file"):
         CertifiedLogisticRegression.load(tmp_path / "none")
 
 

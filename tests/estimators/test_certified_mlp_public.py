@@ -95,7 +95,7 @@ def test_a_file_and_a_certificate_know_public_rows(tmp_path: Path) -> None:
     certificate.verify(read)
     assert "public rows are in every data set" in " ".join(each.statement for each in read.assumptions)
     for wrong in (0, 301):
-        with pytest.raises(certificate.CertificateError, match=r"smallest_batch = 359|other constants"):
+        with pytest.raises(certificate.CertificateError, match=r"smallest_batch = 359|constants, budgets or names"):
             certificate.verify(read.model_copy(update={"public_records": wrong}))
     alone = fitted(public=0).certificate(grid())
     assert "public_records" not in alone.model_dump_json()
@@ -172,8 +172,8 @@ def test_poison_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
     model = fitted(records=40, public=0)
     for how, said in (
         ({"moved": -1}, "moved must be a whole number, at least 0"),
-        ({"relabelled": 1, "to": "never"}, r"to must be one of the classes \['no', 'yes'\], got 'never'"),
-        ({"relabelled": 1, "to": ["no"]}, r"to must be one of the classes \['no', 'yes'\], got \['no'\]"),
+        ({"relabelled": 1, "to": "never"}, r"`to` must be one of the classes \['no', 'yes'\], got 'never'"),
+        ({"relabelled": 1, "to": ["no"]}, r"`to` must be one of the classes \['no', 'yes'\], got \['no'\]"),
         ({"to": "no"}, "`relabelled` must be at least 1"),
         ({"moved": 1, "by": np.nan}, "by must be a finite number"),
     ):

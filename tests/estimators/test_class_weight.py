@@ -170,9 +170,12 @@ class TestEveryEstimator:
             ({"odd": "much"}, "got 'much'"),
             ({"off": 2}, r"names \['off'\], but the classes of y are \['even', 'odd'\]"),
             ({"odd": 0, "even": 0}, "nothing would be learned"),
-            ({"odd": 5e-324, "even": 5e-324}, "must hold 0, or numbers from 1e-100 to 1e.100, got 5e-324"),
-            ({"odd": 10**400}, "must hold 0, or numbers from 1e-100 to 1e.100, got 1000"),
-            ({"odd": np.complex128(0.5 + 9j)}, "must hold 0, or numbers"),
+            (
+                {"odd": 5e-324, "even": 5e-324},
+                "weights in class_weight must be 0, or from 1e-100 to 1e.100, got 5e-324",
+            ),
+            ({"odd": 10**400}, "weights in class_weight must be 0, or from 1e-100 to 1e.100, got 1000"),
+            ({"odd": np.complex128(0.5 + 9j)}, "weights in class_weight must be 0, or"),
         ],
     )
     def test_what_makes_no_sense_is_refused_in_one_sentence(self, make, parity, weights, said):

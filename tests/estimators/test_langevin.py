@@ -119,7 +119,7 @@ class TestUnlearning:
             certificate.verify(stated)
             assert any(said in each.statement for each in stated.assumptions)
         words = model(adjacency="remove").fit(*parity).unlearn([0]).certificate_.assumptions
-        with pytest.raises(certificate.CertificateError, match="other assumptions"):
+        with pytest.raises(certificate.CertificateError, match="wrong assumptions"):
             certificate.verify(stated.model_copy(update={"assumptions": words}))
 
     def test_before_any_removal_the_certificate_guarantees_nothing(self, parity):
@@ -288,7 +288,7 @@ class TestMistakes:
         assert fitted._weights.dtype == np.float32
         stated = fitted.unlearn(range(40)).certificate_
         assert 1.01 * stated.epsilon_in_exact_arithmetic < stated.epsilon <= 1.0
-        assert "In exact arithmetic it would be" in fitted.privacy_report()
+        assert "In exact arithmetic, epsilon would be" in fitted.privacy_report()
         certificate.write(stated, tmp_path / "certificate.json")
         said = CliRunner().invoke(app, ["verify", str(tmp_path / "certificate.json")]).output
         assert f"({rounded_up(stated.epsilon_in_exact_arithmetic)} in exact arithmetic) at delta" in said
@@ -406,7 +406,7 @@ class TestFiles:
 
     def test_wrong_files_are_refused_in_one_sentence(self, parity, tmp_path):
         (tmp_path / "text").write_text("no estimator")
-        with pytest.raises(DataError, match="damaged or no safetensors file"):
+        with pytest.raises(DataError, match="damaged or not a safetensors file"):
             LangevinLogisticRegression.load(tmp_path / "text")
         with pytest.raises(DataError, match=r"cannot read .*missing"):
             LangevinLogisticRegression.load(tmp_path / "missing")

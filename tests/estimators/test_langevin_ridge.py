@@ -165,7 +165,7 @@ class TestUnlearning:
             ({"smoothness_constant": 0.3, "step_size": 1.0}, "smoothness_constant = 0.3"),
             ({"strong_convexity": 0.2}, "radius"),
             ({"strong_convexity": 0.2, "radius": ridge_radius(0.2)}, "smoothness_constant"),
-            ({"smoothness": "spectral"}, "bound, which holds for all"),
+            ({"smoothness": "spectral"}, "'bound', the rule that holds for all"),
             ({"classes": 2}, "left out: the number of classes"),
             ({"classes": 2, "loss": None, "target_range": None}, "assumptions"),
             ({"loss": None}, "'squared'"),
@@ -175,7 +175,7 @@ class TestUnlearning:
             ({"class_weights": (1.0,)}, "class_weights"),
             ({"dataset": "digits"}, "classes = 1"),
             ({"rounding_error": None}, "rounding_error"),
-            ({"assumptions": ()}, "other assumptions"),
+            ({"assumptions": ()}, "wrong assumptions"),
             ({"n": 5000}, "epsilon|mu"),
         ],
     )
@@ -289,7 +289,7 @@ class TestAdvice:
 
     def test_where_no_alpha_would_do_that_is_said(self, monkeypatch):
         monkeypatch.setattr(LangevinRidge, "_learn_from", lambda *_: None)
-        with pytest.warns(UserWarning, match="no alpha would do: it takes less noise than sigma = 2"):
+        with pytest.warns(UserWarning, match="no value of alpha would do: this takes less noise than sigma = 2"):
             model(sigma=2.0, alpha=30.0).fit(*records())
 
     def test_what_it_warns_of_is_worth_nothing(self):

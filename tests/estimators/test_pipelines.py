@@ -163,7 +163,7 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
         other.unlearn(index=[5])
     # A series that only numbers its classes does not tell what the labels of the rows were.
     renumbered = make_pipeline(Normalizer(), last()).fit(backwards, labels.reset_index(drop=True))
-    with pytest.raises(ParameterError, match="X was no data frame"):
+    with pytest.raises(ParameterError, match="X was not a data frame"):
         renumbered[-1].unlearn(index=[5])
     # Without a step before, nothing was lost.
     numbered = backwards.reset_index(drop=True), labels.tolist()
@@ -369,7 +369,7 @@ def test_models_that_cannot_unlearn_are_refused_with_what_to_do(people):
     for unfitted in (make_pipeline(Normalizer(), last()), clone(fitted), last(), GridSearchCV(last(), {"C": [1.0]})):
         with pytest.raises(NotFittedError, match=f"This {type(unfitted).__name__} instance is not fitted yet. Call"):
             unlearn(unfitted, [3])
-    with pytest.raises(ParameterError, match="the last step, LogisticRegression, cannot unlearn; take an estimator of"):
+    with pytest.raises(ParameterError, match="the last step, LogisticRegression, cannot unlearn; use an estimator of"):
         unlearn(make_pipeline(Normalizer(), LogisticRegression()).fit(ages, labels), [3])
     of_a_class = make_pipeline(Normalizer(), Pipeline([("last", CertifiedLogisticRegression)]))
     for wrong in ("model", make_pipeline(Normalizer(), "passthrough").fit(ages), type(last()), of_a_class):

@@ -124,7 +124,7 @@ def test_what_is_stated_names_public_rows(classes, tmp_path):
     [
         ({"public_records": 0}, "public_curvature"),
         ({"public_records": PUBLIC + RECORDS}, "public_records"),
-        ({"public_records": PUBLIC - 1}, "other comparator"),
+        ({"public_records": PUBLIC - 1}, "wrong comparator"),
         ({"public_curvature": 0.0}, "states mu"),
         ({"public_curvature": 0.06}, "at most 0.0"),
         ({"removed": RECORDS}, "states removed = 60"),

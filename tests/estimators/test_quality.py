@@ -163,7 +163,7 @@ class TestDrowning:
 
     def test_where_no_c_would_do_it_says_so(self, parity, monkeypatch):
         monkeypatch.setattr(LangevinLearner, "learn", nothing_learned)
-        with pytest.warns(UserWarning, match="no C would do: it takes less noise than sigma = 50"):
+        with pytest.warns(UserWarning, match="no value of C would do: this takes less noise than sigma = 50"):
             LangevinLogisticRegression(sigma=50.0).fit(*parity)
 
     @pytest.mark.parametrize("classes", [2, 10])

@@ -89,7 +89,7 @@ def test_masks_and_labels_name_the_records_that_positions_do(make, people):
         ({"indices": np.ones(600, dtype=bool)}, "record 7 was removed before|at least one must remain"),
         ({"indices": pd.Index([1, 2])}, "pandas object, which may hold positions or labels"),
         ({"indices": pd.Series([1, 2])}, "pandas object"),
-        ({"indices": pd.Series(np.zeros(600, dtype=bool))}, "a mask with another index"),
+        ({"indices": pd.Series(np.zeros(600, dtype=bool))}, "a mask whose index differs"),
         ({"indices": [[1], [2, 3]]}, "list of row numbers"),
         ({"indices": ["P1"]}, "list of row numbers"),
         ({"index": ["P1", "P9999"]}, "index names 'P9999', but no record that is left has this label"),
@@ -122,7 +122,7 @@ def test_labels_that_only_number_the_records_are_positions(parity):
 
 def test_labels_need_a_frame(parity):
     fitted = MODELS["certified"]().fit(*parity)
-    with pytest.raises(ParameterError, match="X was no data frame, its labels were not kept"):
+    with pytest.raises(ParameterError, match="X was not a data frame, its labels were not kept"):
         fitted.unlearn(index=[4])
     assert fitted.unlearn(pd.Series(np.arange(600) == 4)).remaining_[4] == 5
 

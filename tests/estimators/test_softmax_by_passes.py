@@ -59,7 +59,9 @@ def test_a_planned_reading_comes_and_the_words_say_what_is_secret():
     assert (said.passes, said.scheduled_reads) == (4, 2)
     certificate.verify(said)
     report = model.privacy_report()
-    assert "data were read again 2 times as planned. For 4 others they were read to correct the weights" in report
+    assert (
+        "data were read again 2 times as planned. For 4 other requests, data were read to correct the weights" in report
+    )
     assert "steps of earlier requests), which depends on removed records until the model is learned anew" in report
     assert "how many passes over the rows a request needed" in report
 

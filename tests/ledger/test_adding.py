@@ -194,15 +194,15 @@ def test_more_records_than_float64_can_keep_a_budget_for_are_refused_before_anyt
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"added": 0}, "states added = 0, must be 1 to 479, and 0 only if additions = 0"),
+        ({"added": 0}, "states added = 0, but it must be 1 to 479, and 0 only if additions = 0"),
         ({"added": 480}, "states added = 480"),
         ({"additions": 0}, "states added = 30"),
-        ({"additions": 3}, "states additions = 3, must be at most 2"),
-        ({"removed": 0}, "states removed = 0, must be 1 to 479"),
+        ({"additions": 3}, "states additions = 3, but it must be at most 2"),
+        ({"removed": 0}, "states removed = 0, but it must be 1 to 479"),
         ({"removed": 5}, "states"),
         ({"releases": 2}, "states"),
         ({"n": 450}, "states"),
-        ({"comparator": "a fit"}, "states other comparator"),
+        ({"comparator": "a fit"}, "states the wrong comparator"),
     ],
 )
 def test_a_certificate_after_an_addition_with_other_counts_is_refused(
@@ -421,7 +421,7 @@ def test_pending_requests_are_answered_with_the_same_version(
 )
 def test_a_file_with_another_schema_is_refused(model: Path, new: Path, change: Any, sentence: str) -> None:
     change(pd.read_csv(new)).to_csv(new, index=False)
-    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave them out, .*)?; {UNCHANGED}$")
+    refuse(model, new, f"{sentence}[^;]*(; did you mean 'Age'[?]|; leave these rows out, .*)?; {UNCHANGED}$")
 
 
 def test_a_file_that_is_empty_or_missing_is_refused(model: Path, tmp_path: Path) -> None:

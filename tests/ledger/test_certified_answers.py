@@ -340,19 +340,19 @@ def stated(made: Path, tmp_path_factory: pytest.TempPathFactory) -> EnsembleCert
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("n", 449, "other n than it must"),
-        ("deleted", 1, "other deleted than it must"),
-        ("requests", 2, "other requests than it must"),
-        ("pending", (0, 0, 0, 0, 0), "other pending than it must"),
-        ("trained_again", 99, "other trained_again than it must"),
+        ("n", 449, "wrong n: "),
+        ("deleted", 1, "wrong deleted: "),
+        ("requests", 2, "wrong requests: "),
+        ("pending", (0, 0, 0, 0, 0), "wrong pending: "),
+        ("trained_again", 99, "wrong trained_again: "),
         ("removed", (((99, 1),),), "impossible constants: places must be pairs of a slice"),
-        ("removed", ((),), "other n than it must"),
+        ("removed", ((),), "wrong n: "),
         ("budgets", (2, 1), "impossible constants: budgets must be in rising order"),
-        ("loss", "cross-entropy", "other loss than it must"),
+        ("loss", "cross-entropy", "wrong loss: "),
         ("hidden", (0,), "states hidden = "),
-        ("comparator", "retraining", "other comparator than it must"),
-        ("not_promised", (), "other not_promised than it must"),
-        ("features", "hog", "other assumptions than it must"),
+        ("comparator", "retraining", "wrong comparator: "),
+        ("not_promised", (), "wrong not_promised: "),
+        ("features", "hog", "wrong assumptions: "),
     ],
 )
 def test_a_wrong_certificate_is_found(stated: EnsembleCertificate, name: str, value: object, sentence: str) -> None:
@@ -363,7 +363,7 @@ def test_a_wrong_certificate_is_found(stated: EnsembleCertificate, name: str, va
 
 def test_a_budget_that_is_larger_than_the_ledgers_is_another_certificate(stated: EnsembleCertificate) -> None:
     assert max(stated.pending) <= 2
-    with pytest.raises(CertificateError, match="other pending than it must"):
+    with pytest.raises(CertificateError, match="wrong pending: "):
         certificate.verify(stated.model_copy(update={"budgets": (1, 40)}))
 
 

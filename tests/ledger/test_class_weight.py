@@ -287,7 +287,7 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
         ("no=1,yes", "--class-weight has 'yes', but must look like no=1,yes=10"),
         ("no=1,yes=many", "--class-weight has 'many', but must look like no=1,yes=10"),
         ("no=1,no=2", "--class-weight is given twice for 'no'; give it once"),
-        ("{}", 'class_weight: must be a number for each class, such as {"no": 1, "yes": 10}, got {}'),
+        ("{}", 'class_weight: must give a number for each class, such as {"no": 1, "yes": 10}, got {}'),
         ("", "--class-weight has '', but must look like no=1,yes=10"),
     ],
 )

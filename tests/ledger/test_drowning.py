@@ -55,7 +55,7 @@ def test_init_names_the_lines_of_the_file_that_declares_the_table(customers: Pat
         "ranges: {tenure: [0, 72]}\n"
     )
     made = unlearn("init", customers.parent / "model", "--table", file, "--epsilon", 1, "--device", "cpu")
-    assert f"declare its range: income: [LOW, HIGH], below `ranges` in {file}, two numbers known" in made.stderr
+    assert f"declare its range: income: [LOW, HIGH], under `ranges` in {file}, two numbers known" in made.stderr
 
 
 @pytest.mark.parametrize("mechanism", ["newton-removal", "noisy-sgd", "certified-ensemble"])

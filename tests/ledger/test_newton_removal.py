@@ -123,7 +123,7 @@ def test_a_pass_corrects_a_version_and_is_no_reading(
     assert isinstance(stated, ResidualCertificate)
     assert (stated.passes, stated.scheduled_reads) == (readings.count("pass"), 1)
     status = CliRunner().invoke(app, ["status", str(model)])
-    assert "a step, and passes over the rows, which correct it" in status.output
+    assert "a step, corrected by passes over the rows" in status.output
     secret = read_secret(ModelDirectory(model), requests.status(model).state.current)
     assert secret is not None
     assert secret.header["left"].keys() == {"residual", "dual", "displacement", "change", "records", "moved"}

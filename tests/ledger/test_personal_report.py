@@ -546,7 +546,7 @@ def test_only_mechanisms_that_test_their_steps_say_so(removed: Path) -> None:
 def test_the_number_of_removed_records_counts_as_known(removed: Path) -> None:
     certified = certificate.read_any(removed / "certificate-2.json")
     compared = " ".join(report_on(removed, "p1").sections[-1].sentences)
-    number = compared[compared.index("How many records were removed counts as known") :]
+    number = compared[compared.index("The number of removed records is assumed to be known") :]
     # Where a normaliser counts the removed records, the model compared with has it, too.
     assert ("counts the removed records, too" in number) == (certified.stated().adjacency == "zero-out")
 

@@ -226,7 +226,7 @@ def test_init_names_the_drowning_column_once(tmp_path: Path, unlearn: Unlearn) -
     flags = ["--data", table, "--label", "ill", "--id", "person", "--epsilon", 1, "--device", "cpu"]
     said = unlearn("init", tmp_path / "model", *flags).stderr
     assert said.count("e carries 99.9 %") == 1
-    assert "so choose another threshold than one half" in said
+    assert "so choose a threshold other than one half" in said
     assert unlearn("status", tmp_path / "model").stderr.count("e carries 99.9 %") == 1
 
 

@@ -123,8 +123,8 @@ def test_a_declaration_in_a_file_is_corrected_by_its_keys(tmp_path: Path, unlear
         unlearn("init", tmp_path / "model", "--table", declared, "--epsilon", 1)
     assert f"{table} has 3 columns that {declared} does not cover:" in str(caught.value)
     found = lines_of(caught.value)
-    assert found["age"] == "missing in 3 rows, the first is row 6: a NUMBER for it below missing"
-    assert found["plan"].endswith("list all possible values below categories, with null for a missing value")
+    assert found["age"] == "missing in 3 rows, the first is row 6: a NUMBER for this column under missing"
+    assert found["plan"].endswith("list all possible values under categories, with null for a missing value")
     assert "--" not in str(caught.value)
 
 

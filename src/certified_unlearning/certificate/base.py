@@ -279,7 +279,7 @@ class Certificate(BaseModel):
         """The certificate's name in messages."""
         return "the certificate"
 
-    def require(self, limits: Mapping[str, tuple[bool, str]], must: str = "must be") -> None:
+    def require(self, limits: Mapping[str, tuple[bool, str]], must: str = "but it must be") -> None:
         """Raise `CertificateError` for the first field whose value is impossible according to `limits`."""
         for name, (holds, right) in limits.items():
             if not holds:
@@ -295,12 +295,15 @@ class Certificate(BaseModel):
         if not same(stated, computed, tolerance):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
-    def require_words(self, due: Mapping[str, Any], than: str = "it must") -> None:
+    def require_words(self, due: Mapping[str, Any], source: str = "constants") -> None:
         """Raise `CertificateError` for the first text that differs from the right text."""
         for name, right in due.items():
             said = getattr(self, name)
             if said != right:
-                raise CertificateError(f"{self.title} states other {name} than {than}: {said!r} instead of {right!r}")
+                raise CertificateError(
+                    f"{self.title} states the wrong {name}: {said!r} instead of {right!r}, which follows from its "
+                    f"{source}"
+                )
 
     def is_like(self, other: "Certificate") -> bool:
         """Return whether another certificate states the same guarantee.
@@ -353,8 +356,8 @@ def _require_sizes(stated: Any, name: str = "") -> None:
             _require_sizes(value, name)
     elif isinstance(stated, int) and abs(stated) > LARGEST:
         raise CertificateError(
-            f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
-            f"{LARGEST:.0e}"
+            f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, but must be "
+            f"at most {LARGEST:.0e}"
         )
 
 

@@ -168,15 +168,15 @@ class EnsembleCertificate(LedgerCertificate):
             return "All parts of the model that depended on removed records were trained again without them."
         return (
             f"The model's inner numbers still depend on {counted(left, 'removed record')}, counted over all people; "
-            "this request's may be among them. Until the parts that depend on them are trained again, the model "
-            "answers only where that cannot have changed the answer."
+            "the records of this request may be among them. Until the parts that depend on removed records are trained "
+            "again, the model gives an answer only if the removed records cannot have changed it."
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence about the comparator: it has the slices that were drawn for the first records."""
+        """Return a sentence about the comparator: it has the slices that were drawn at the start."""
         return (
-            "How many records were removed counts as known: the model compared with has the same parts, which were "
-            "made for the number of records at the start."
+            "The number of removed records is assumed to be known: the model used for comparison has the same parts, "
+            "which were made for the number of records at the start."
         )
 
     @property

@@ -91,23 +91,23 @@ def unpacked(
         tensors = safetensors.torch.load(evidence)
         learned = Learned.of(tensors, network, bounding, budgets=budgets, smallest_batch=smallest_batch)
         if learned.differences != bounding.differences:
-            raise DataError("lines of the last update are missing")
+            raise DataError("it has no lines of the last update")
         rows, labels = tensors["rows"], tensors.get("labels")
         if {str(each.dtype) for each in (*learned.tensors.values(), rows)} != {f"torch.{dtype}"}:
             raise CertificateError(f"the evidence is not of type {dtype}")
         if rows.shape != (inputs, network.affine[0].inputs):
-            raise CertificateError("the evidence has other inputs than the certificate's predictions")
+            raise CertificateError("the inputs in the evidence are not those of the certificate's predictions")
         if labels is not None:
             if labels.shape != (inputs,):
                 raise CertificateError(
-                    f"the evidence has labels of shape {tuple(labels.shape)}, not one for each input"
+                    f"the evidence has labels of shape {tuple(labels.shape)}, but needs one label for each input"
                 )
             require_labels(labels, "cross-entropy", network.outputs)
     except (KeyError, DataError, ParameterError, safetensors.SafetensorError) as error:
-        raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
+        raise CertificateError(f"the evidence does not match the certificate: {error}") from error
     if _in_present_words(tensors.get("constants", torch.empty(0))) != json.loads(constants):
         raise CertificateError(
-            "the certificate states other constants, budgets or names than those that its evidence was written with"
+            "the certificate states constants, budgets or names that differ from those in its evidence"
         )
     return learned, rows, None if labels is None else labels.long()
 

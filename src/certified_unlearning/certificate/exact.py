@@ -55,7 +55,7 @@ REAL_NUMBERS = Assumption(
     by="the software computes in float64: distributions are equal up to its rounding, which includes the rounding of "
     "random numbers to 53 bits",
 )
-"""Assumptions of exactness that are the same for every algorithm, or only the statements of such assumptions."""
+"""Assumptions that are the same for every exact algorithm; the two strings are only statements of such assumptions."""
 
 
 class EqualInLaw(Certificate):
@@ -134,8 +134,9 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
     def with_known_number(self) -> str:
         """Return a sentence about the fresh run: it has the remaining number of records and the original constants."""
         return (
-            "How many records were removed counts as known, and is not what is guessed: the model compared with is "
-            "trained on the records that are left, with the settings that were chosen for the number at the start."
+            "The number of removed records is assumed to be known, and is not what is guessed: the model used for "
+            "comparison is trained on the records that are left, with the settings that were chosen for the number of "
+            "records at the start."
         )
 
 
@@ -231,15 +232,15 @@ class ExactCertificate(ExactOfVersions):
             "batch_size": (self.batch_size < self.n, f"below n = {self.n}, so that a batch leaves out a record"),
             "n_learned": (
                 self.n_learned > self.batch_size and self.n_learned >= self.classes,
-                f"above batch_size = {self.batch_size}, and a record of each of the {self.classes} classes",
+                f"above batch_size = {self.batch_size}, and at least classes = {self.classes}",
             ),
             "sigma": ((self.sigma is not None) == noisy, "given for noisy-sgd and accelerated-noisy-sgd only"),
             "quantum": ((self.quantum is not None) == quantized, "given for quantized-sgd only"),
             "loss": (
                 self.loss in (("logistic", "hinge") if self.classes == 2 else ("softmax",)),
-                "one for its classes",
+                "one for its number of classes",
             ),
-            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "d": (self.d % scores == 0, f"a multiple of {scores}, the number of scores of a record"),
             "features": possible_features(self.features),
         }
 

@@ -123,8 +123,11 @@ class FederatedCertificate(ExactOfVersions):
         return {
             "n": (self.n == n, f"n_learned - deleted = {n}"),
             "requests": (least <= self.requests <= self.deleted, f"{least} to deleted = {self.deleted}"),
-            "loss": (self.loss == ("logistic" if self.classes == 2 else "softmax"), "the one for its classes"),
-            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "loss": (
+                self.loss == ("logistic" if self.classes == 2 else "softmax"),
+                "the one for its number of classes",
+            ),
+            "d": (self.d % scores == 0, f"a multiple of {scores}, the number of scores of a record"),
             "features": possible_features(self.features),
         }
 

@@ -183,9 +183,9 @@ class PredictionCertificate(Certificate):
         if not settings.bounding.rounding.is_outward:
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
         if settings.descent.couples_decay:
-            raise ParameterError("certificates state decoupled weight decay, but couples_decay has it in the velocity")
+            raise ParameterError("certificates state decoupled weight decay, but couples_decay adds it to the velocity")
         if not len(rows):
-            raise ParameterError("rows must hold at least one input, got none")
+            raise ParameterError("rows must contain at least one input, got none")
         made = cls.made(
             numbers=evidence.statements(learned, rows, labels),
             n=n,
@@ -290,7 +290,7 @@ class PredictionCertificate(Certificate):
             said = getattr(self, name)
             if not same(said, computed):
                 raise CertificateError(
-                    f"the certificate states other {name} than its evidence gives: {_first(said, computed)}"
+                    f"the certificate states the wrong {name}, according to its evidence: {_first(said, computed)}"
                 )
 
     def write(self, path: str | Path) -> None:

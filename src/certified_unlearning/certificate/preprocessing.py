@@ -56,7 +56,7 @@ def _in_words(hashed: Sequence[Text]) -> str:
 def possible_text(hashed: Sequence[Text], features: str | None, columns: int) -> tuple[bool, str]:
     """Return whether rows with this number of columns can have these text columns, and the possible ones in words."""
     possible = not hashed or (features != GIVEN and sum(how.width for how in hashed) <= columns)
-    return possible, f"columns of text of a declared table, at most {columns:,} wide together"
+    return possible, f"text columns of a declared table, with a total width of at most {columns:,}"
 
 
 def possible_features(features: str | None) -> tuple[bool, str]:

@@ -109,7 +109,7 @@ class PrivateLabelsCertificate(Certificate):
             )
         if self.rule != "stable" and self.classes > 2:
             raise CertificateError(
-                f"the certificate states rule = {self.rule!r} for {self.classes} classes, must be 'stable'"
+                f"the certificate states rule = {self.rule!r} for {self.classes} classes, but it must be 'stable'"
             )
         return {"features": possible_features(self.features)}
 

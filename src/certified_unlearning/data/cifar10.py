@@ -80,7 +80,7 @@ def read_images(raw_root: Path) -> tuple[Part, Part, str]:
     """Read the available archive, preferring the published one to the JPEG copy.
 
     Returns:
-        The training part, the test part, and what the images are.
+        The training part, the test part, and a description of the images.
 
     Raises:
         DataError: The archive is missing, damaged or not the published one.
@@ -208,7 +208,7 @@ def _decode(pillow: Any, content: bytes, where: str) -> NDArray[np.uint8]:
                 raise DataError(f"{where}: {image.size} pixels, {image.mode}, expected {(PIXELS, PIXELS)}, RGB")
             return np.asarray(image)
     except OSError as error:
-        raise DataError(f"{where} is no whole JPEG image") from error
+        raise DataError(f"{where} is not a complete JPEG image") from error
 
 
 def _extractor(features: str, raw_root: Path) -> Extractor:

@@ -56,5 +56,5 @@ class DataSet:
         """
         if features is not None and features not in self.features:
             known = f"has {' and '.join(self.features)}" if self.features else "offers no choice"
-            raise ParameterError(f"there are no features {features!r} of {self.name}, which {known}")
+            raise ParameterError(f"the data set {self.name} has no features {features!r}; it {known}")
         return self.make(raw_root, seed, **({} if features is None else {"features": features}))

@@ -64,7 +64,7 @@ def extract(extractor: Extractor, images: NDArray[np.uint8], cache: Path) -> NDA
         try:
             return _read(path)
         except DataError as error:
-            print(f"{error}; its content is computed again", file=sys.stderr, flush=True)
+            print(f"{error}; the features are computed again", file=sys.stderr, flush=True)
     features = _apply(extractor, images)
     # The features' digest is stored with them: safetensors detects a wrong length, but not a flipped bit.
     content = safetensors.numpy.save({"features": features}, {"sha256": _sha256(features)})
@@ -113,7 +113,7 @@ def _read(path: Path) -> NDArray[np.float32]:
     except (OSError, safetensors.SafetensorError) as error:
         raise DataError(f"{path} is damaged ({error})") from error
     if _sha256(features) != expected:
-        raise DataError(f"{path} is damaged (its features do not have the digest that it names)")
+        raise DataError(f"{path} is damaged (its features do not match the digest in the file)")
     return features
 
 

@@ -91,8 +91,8 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
         return fetch_file(copy, raw_root)
     instead = f" ({raw.lossy_copy.path} works, too, but is lossy)" if raw.lossy_copy else ""
     raise DataError(
-        f"{raw.path} was found nowhere: {'; '.join(failures)}; download it elsewhere and put it at {target} "
-        f"or at {raw.path} in the directory that UNLEARNING_DATA names{instead}"
+        f"{raw.path} could not be obtained: {'; '.join(failures)}; download the file by other means, and save it as "
+        f"{target}, or as {raw.path} in the directory that UNLEARNING_DATA names{instead}"
     )
 
 
@@ -185,7 +185,7 @@ def _from_dvc_cache(raw: RawFile, raw_root: Path) -> bytes:
     above = (directory / ".dvc" for directory in raw_root.resolve().parents)
     repository = next((directory for directory in above if directory.is_dir()), None)
     if repository is None:
-        raise DataError(f"{raw_root} is in no DVC repository")
+        raise DataError(f"{raw_root} is not in a DVC repository")
     config = configparser.ConfigParser(interpolation=None)
     try:
         config.read([repository / "config", repository / "config.local"], encoding="utf-8")
@@ -194,7 +194,7 @@ def _from_dvc_cache(raw: RawFile, raw_root: Path) -> bytes:
     cache = repository / config.get("cache", "dir", fallback="cache")
     path = cache / "files" / "md5" / raw.md5[:2] / raw.md5[2:]
     if not path.exists():
-        raise DataError(f"the DVC cache {cache} does not have it")
+        raise DataError(f"the DVC cache {cache} does not contain the file")
     return path.read_bytes()
 
 

@@ -127,12 +127,12 @@ def parse_idx(content: bytes, dimensions: int, where: str | Path) -> NDArray[np.
         )
     header = 4 + 4 * dimensions
     if len(content) < header:
-        raise DataError(f"{where} is truncated: it has {len(content)} bytes, its header alone takes {header}")
+        raise DataError(f"{where} is truncated: it has {len(content)} bytes, but its header alone takes {header}")
     sizes = [int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4)]
     expected = header + math.prod(sizes)
     if len(content) != expected:
         problem = "truncated" if len(content) < expected else "too long"
-        raise DataError(f"{where} is {problem}: it has {len(content)} bytes, its header announces {expected}")
+        raise DataError(f"{where} is {problem}: it has {len(content)} bytes, but its header announces {expected}")
     return np.frombuffer(content, np.uint8, offset=header).reshape(sizes)
 
 

@@ -16,8 +16,8 @@ from certified_unlearning.text import counted, noun_of, with_commas
 MOST_SCORES = 1 << 23
 """Largest number of scores kept for the AUC of three or more classes (64 MB). For two classes, all scores are kept."""
 HARDLY = 0.02
-"""Least excess over the balanced accuracy of a constant prediction that counts as useful. Also the smallest useful
-R^2."""
+"""A model is useful if its balanced accuracy exceeds that of a constant prediction by at least this number. Also the
+smallest useful R^2."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
 """Smallest AUC that counts as informative, even if predictions at the threshold one half are not."""
@@ -120,7 +120,7 @@ class Quality:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
         ranked = ""
         if self.ranks:
-            how = "choose another threshold than one half"
+            how = "choose a threshold other than one half"
             if self.classes > 2:
                 how = "divide each class' probability by its mean before you compare them"
             ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so {how}"
@@ -131,7 +131,7 @@ class Quality:
                 f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}{ranked}"
             )
         if self._hardly_differs:
-            return f"the model predicts nearly always the same class: {balanced}, {against}{ranked}"
+            return f"the model nearly always predicts the same class: {balanced}, {against}{ranked}"
         if not self.beats_majority:
             return (
                 f"the model is right no more often than always predicting the most frequent class, but it tells the "
@@ -198,7 +198,9 @@ class Quality:
 
 
 def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
-    """Return the quality of predicted probabilities. If those of a record are equal, the first class is predicted.
+    """Return the quality of predicted probabilities.
+
+    If a record's probabilities are equal, the first class is predicted.
 
     Args:
         probabilities: Shape ``(n, len(classes))``.

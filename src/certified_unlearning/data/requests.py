@@ -40,7 +40,7 @@ class Removals:
             ParameterError: ``removed`` is negative, or exceeds the number of drawn records.
         """
         if not 0 <= removed <= len(self.indices):
-            raise ParameterError(f"{removed} records are to be removed, but {len(self.indices)} were drawn")
+            raise ParameterError(f"{removed} records are to be removed, but only {len(self.indices)} were drawn")
         features, labels = features.copy(), labels.copy()
         features[self.indices[:removed]] = self.features[:removed]
         labels[self.indices[:removed]] = self.labels[:removed]

@@ -96,7 +96,7 @@ def warn_if_drowned(
     advice = (
         f"{strength.name} = {float(advised):.3g} would do ({strength.per_record(float(advised))})"
         if advised is not None
-        else f"no {strength.name} would do: it takes "
+        else f"no value of {strength.name} would do: this takes "
         + ("more records, or a larger epsilon" if sigma is None else f"less noise than sigma = {sigma:g}")
     )
     warnings.warn(
@@ -123,7 +123,7 @@ def warn_of_a_drowning_column(largest: DominantColumn, *, ranges: Any, records: 
     else:
         advice = (
             ": most of their values lie near the middle of their ranges; give narrower pairs in feature_ranges, which "
-            "need not hold the rarest values, or leave this column out"
+            "need not include the rarest values, or leave this column out"
         )
     warnings.warn(
         f"{largest.in_words()}{advice} (computed from {counted(records, 'record')} without noise: not for publication)",

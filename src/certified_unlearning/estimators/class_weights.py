@@ -11,8 +11,8 @@ from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.errors import ParameterError
 
 LARGEST_WEIGHT = 1e100
-"""Largest class weight. Its inverse is the smallest weight above 0. Weights outside these limits are mistakes, and may
-overflow.
+"""Largest class weight. Its inverse is the smallest weight above 0. Weights outside these limits count as mistakes, and
+may overflow.
 """
 
 
@@ -40,7 +40,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
         number = isinstance(weight, Real) and not isinstance(weight, bool)
         if not number or not 0 <= weight <= LARGEST_WEIGHT or 0 < weight < 1 / LARGEST_WEIGHT:
             raise ParameterError(
-                f"class_weight must hold 0, or numbers from {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, got "
+                f"weights in class_weight must be 0, or from {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, got "
                 f"{_short(weight)} for {label!r}"
             )
     try:

@@ -161,7 +161,7 @@ class NoisyClassifier(LinearClassifier):
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return the noise in the score of a row of norm 1, as a standard deviation, and the strong convexity."""
+        """Return the standard deviation of the noise in the score of a row of norm 1, and the strong convexity."""
 
     @abstractmethod
     def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:

@@ -198,8 +198,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             raised after the removal.
 
         Raises:
-            ParameterError: An index is invalid, occurs twice or was removed before; or no record would remain; or it is
-                not clear which records are meant.
+            ParameterError: A position or label is invalid, occurs twice, or names a record that was removed before; or
+                no record would remain; or it is not clear which records are meant.
             DataError: The estimator was saved without its training data.
             InfeasibleError: The target cannot be met, or a solver did not become accurate enough for its budget.
         """
@@ -379,7 +379,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             parameters["class_weight"] = list(parameters["class_weight"].items())
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
-                "an estimator whose random_state is a generator cannot be saved; give a number or None"
+                "an estimator whose random_state is a generator cannot be saved; set random_state to a number or None"
             )
         return parameters
 

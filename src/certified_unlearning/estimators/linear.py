@@ -117,8 +117,8 @@ class LinearModel(UnlearningEstimator):
             AssumptionError: The model has no secret weights, because no noise is added on publication.
         """
         raise AssumptionError(
-            f"{type(self).__name__} has no secret weights that get noise only on publication; white_box can audit "
-            "CertifiedLogisticRegression and CertifiedRidge"
+            f"{type(self).__name__} has no secret weights to which noise is added on publication; white_box can audit "
+            "only CertifiedLogisticRegression and CertifiedRidge"
         )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:

@@ -90,8 +90,8 @@ class PipelineReport:
             return (
                 f"The certificate of the last step ({self.last}) does not cover what stays in "
                 f"{', '.join(step.name for step in self.kept)}. It assumes that no step before the last one depends on "
-                "removed records, and compares with a model learned from the remaining records as these steps "
-                "transform them."
+                "removed records, and compares with a model that is learned from the remaining records, as transformed "
+                "by these steps."
             )
         if any(step.learned == "unchecked" for step in self.steps):
             return (
@@ -131,8 +131,8 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
     last, steps = _taken_apart(model)
     if index is not None and _is_behind_steps(model) and getattr(last, "_rows_are_only_numbered", False):
         raise ParameterError(
-            "index= could name other records than you mean: the last step saw rows numbered from 0, as they are where "
-            "an earlier step lost the data frame's index; if 0 to n - 1 is the frame's own index, give the labels as "
+            "index= could name other records than you mean: the last step saw rows numbered from 0, perhaps because an "
+            "earlier step dropped the data frame's index. If the frame's own index is 0 to n - 1, give the labels as "
             "positions (indices=)"
         )
     last.unlearn(indices, index=index)
@@ -141,7 +141,7 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
     if report.kept:
         warnings.warn(
             f"the certificate of the last step ({report.last}) does not cover what earlier steps keep of the removed "
-            f"records: {', '.join(map(_named, report.kept))}; print what unlearn returns for more",
+            f"records: {', '.join(map(_named, report.kept))}; print the report that unlearn returns for details",
             stacklevel=2,
         )
     return report
@@ -199,7 +199,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
         return last, [StepReport(prefix.removesuffix("__") or "search", name, "learned", said), *more]
     if not hasattr(model, "unlearn"):
         raise ParameterError(
-            f"the last step, {name}, cannot unlearn; take an estimator of certified_unlearning, such as "
+            f"the last step, {name}, cannot unlearn; use an estimator of certified_unlearning, such as "
             "CertifiedLogisticRegression or CertifiedRidge"
         )
     return model, []
@@ -316,7 +316,7 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "TfidfTransformer": (lambda step: not step.use_idf, "it looks at one record at a time"),
     "TfidfVectorizer": (
         lambda step: step.vocabulary is not None and not step.use_idf,
-        "its vocabulary was given, and it does not weight words by how many records have them",
+        "its vocabulary was given, and it does not weight words by how many records contain them",
     ),
 }
 """Transformers of scikit-learn that learn nothing from the records with certain parameters. All other transformers are

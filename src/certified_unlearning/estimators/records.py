@@ -92,8 +92,8 @@ class RecordStore:
     def digest(self) -> str:
         """Random name of the set of remaining records.
 
-        From a real digest, anybody who has the other records could check a guess of a removed record. A digest with a
-        discarded key reveals as little as a random name, but its computation would read every record.
+        With a real digest, anybody who has the other records could check a guess about a removed record. A digest with
+        a discarded key reveals as little as a random name, but its computation would read every record.
         """
         if self.known_digest is None:
             self.known_digest = secrets.token_hex(32)

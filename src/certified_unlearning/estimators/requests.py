@@ -146,14 +146,15 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     """
     if (indices is None) == (index is None):
         raise ParameterError(
-            "name the records either by position or mask (indices) or by the labels of the data frame (index=), got "
+            "name the records either by positions or a mask (indices=) or by labels of the data frame (index=), got "
             + ("neither" if index is None else "both")
         )
     if index is not None:
         if frame_index is None:
             raise ParameterError(
-                "index= names records by the labels of a data frame, but X was no data frame, its labels were not "
-                "kept, or y had other labels; give positions, or a mask such as frame.index.isin(labels), or fit with "
+                "index= names records by the labels of a data frame, but X was not a data frame, its labels were "
+                "not kept, or y had other labels; give positions, or a mask such as frame.index.isin(labels), or fit "
+                "with "
                 'a series of the data frame as y, or fit a pipeline after set_output(transform="pandas")'
             )
         return frame_index.positions_of(index)
@@ -173,7 +174,8 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
             )
         if frame_index is not None and _is_pandas(indices) and not frame_index.agrees_with(FrameIndex.of(indices)):
             raise ParameterError(
-                "indices is a mask with another index than the X that was fitted; give it in that order, as an array"
+                "indices is a mask whose index differs from that of the X that was fitted; give the mask as an array, "
+                "in the order of that X"
             )
         return np.flatnonzero(wanted)
     if len(wanted) and frame_index is not None and frame_index.labels is not None and _came_from_pandas(indices):

@@ -46,7 +46,7 @@ def read(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except safetensors.SafetensorError as error:
-        raise DataError(f"{path} is damaged or no safetensors file: {error}") from error
+        raise DataError(f"{path} is damaged or not a safetensors file: {error}") from error
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise no_estimator(path, error) from error
     if found != kind:

@@ -210,8 +210,8 @@ def test_too_wide_a_text_is_refused_with_the_memory_it_needs_and_a_width_that_fi
     with pytest.raises(ParameterError) as refused:
         make_text(tmp_path / "model", spoken.data)
     assert str(refused.value) == (
-        "weights of 2,050 columns and 1 score a record need 0.0002 GB of memory, but this machine has 0.00012 GB; "
-        "2^8 = 256 columns need 2.5e-05 GB: --text said=256"
+        "weights for 2,050 columns and 1 score per record need 0.0002 GB of memory, but this machine has 0.00012 GB; "
+        "2^8 = 256 columns need 2.5e-05 GB: use --text said=256"
     )
 
 
@@ -316,7 +316,9 @@ def test_texts_of_several_lines_with_many_commas_are_read_from_csv(spoken: Origi
 def test_a_quote_that_swallows_people_is_still_found_in_a_text(tmp_path: Path, swallowing: str) -> None:
     path = tmp_path / "swallowed.csv"
     path.write_text("person,said,age,topic\n" + swallowing + 'p7,"a\nb",50,billing\n')
-    with pytest.raises(DataError, match=r"row 1 \(line 2\): a quoted value runs on to line [34], over lines with as"):
+    with pytest.raises(
+        DataError, match=r"row 1 \(line 2\): a quoted value runs on to line [34], and its lines have as"
+    ):
         list(read_blocks(tickets(path)))
     path.write_text('person,said,age,topic\np7,"a,\nb, c",50,billing\np8,"d",20,delivery\n')
     assert [block.identifiers for block in read_blocks(tickets(path))] == [["p7", "p8"]]

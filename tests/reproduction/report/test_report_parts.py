@@ -102,7 +102,7 @@ def test_certificates_of_other_runs_than_the_records_are_refused(wrong, count, r
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"epsilon": 0.4}, "states epsilon = 0.4, but its constants give"),
-    ({"guarantee": "exact"}, "states other guarantee"),
+    ({"guarantee": "exact"}, "states the wrong guarantee"),
     ({"step_size": 100.0}, ""),
 ])  # fmt: skip
 def test_a_certificate_that_does_not_verify_is_named_with_its_rule(change, message, results: Path):

@@ -254,8 +254,8 @@ class PrivateCertificate(Certificate):
     def recomputed(self) -> dict[str, Any]:
         """Return the numbers that follow from the constants, keyed by the names of their fields.
 
-        The number of records and the enforcement of their bounds are taken as stated, because a certificate contains no
-        records.
+        The number of records and the enforcement of the bounds on records are taken as stated, because a certificate
+        contains no records.
 
         Raises:
             CertificateError: The constants are impossible.

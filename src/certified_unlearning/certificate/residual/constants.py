@@ -123,7 +123,7 @@ class ResidualConstants(LedgerCertificate):
 
     @property
     def requests(self) -> int:
-        """Number of answered requests; the other releases are the first one, additions and lost releases."""
+        """Number of answered requests: all releases except the first one, additions and lost releases."""
         return self.releases - 1 - self.additions - self.lost_releases
 
     @property
@@ -148,9 +148,9 @@ class ResidualConstants(LedgerCertificate):
         return may and not self.strict and self.records_between_reads > 0
 
     def passes_fit(self, requests: int) -> bool:
-        """Return whether the stated number of passes is possible, given the number of requests without learning anew.
+        """Return whether the stated number of passes is possible, given the number of requests without a reading.
 
-        With Newton steps, a request may need no pass. Without Newton steps, every such request has one pass.
+        With Newton steps, such a request may need no pass. Without Newton steps, each of these requests has one pass.
         """
         return self.passes is None or (self.passes <= requests if self.is_by_newton else self.passes == requests)
 

@@ -35,7 +35,7 @@ def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
         ),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
         "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
-        "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+        "d": (certificate.d % scores == 0, f"a multiple of {scores}, the number of scores of a record"),
         "strict": (not (squared and certificate.strict), "false for ridge regression"),
         "downdate": (certificate.downdate or not squared, "true for ridge regression"),
         "added": (
@@ -56,11 +56,11 @@ def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
             f"at most {most_curvature:.3g}, the largest curvature of so many public rows",
         ),
         "removed": (requests <= certificate.removed < private, f"{requests} to {private - 1}"),
-        "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
+        "scheduled_reads": (reads <= requests, f"at most {requests} together with unscheduled_reads"),
         "passes": (
             certificate.passes is None or (certificate.may_pass and certificate.passes_fit(requests - reads)),
-            f"{'at most ' if certificate.is_by_newton else ''}{requests - reads}, beside the readings; left out of "
-            "other plans than those of classes that need not be strict",
+            f"{'at most ' if certificate.is_by_newton else ''}{requests - reads}, the number of requests without a "
+            "reading; only plans for classes that are not strict can have passes, and all others leave it out",
         ),
         "features": possible_features(certificate.features),
         "hashed": possible_text(certificate.hashed, certificate.features, certificate.d // scores),
@@ -90,8 +90,9 @@ def require_readings(certificate: ResidualConstants) -> None:
     allowed = certificate.most_records
     if most > allowed:
         raise CertificateError(
-            f"the certificate states records_between_reads = {most}, but its constants allow {allowed} "
-            f"{'where reading depends on counts alone' if certificate.is_by_newton else 'where every request reads'}"
+            f"the certificate states records_between_reads = {most}, but its constants allow {allowed}, "
+            "because "
+            f"{'counts alone decide on readings' if certificate.is_by_newton else 'every request reads the data'}"
         )
     scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
     stated = (

@@ -68,7 +68,7 @@ class ResidualCertificate(ResidualConstants):
         """Return the way in which records were removed from a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
-            "pass": "a step, and passes over the rows, which correct it",
+            "pass": "a step, corrected by passes over the rows",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
             "addition": "reading the data again",
@@ -89,8 +89,8 @@ class ResidualCertificate(ResidualConstants):
     def with_known_number(self) -> str:
         """Return a sentence about the exact refit: it divides by the same number of records."""
         return (
-            "How many records were removed counts as known, and is not what is guessed. The model compared with "
-            "divides by a number that counts the removed records, too, and uses nothing else of them."
+            "The number of removed records is assumed to be known, and is not what is guessed. The model used for "
+            "comparison divides by a number that counts the removed records, too, and uses nothing else of them."
         )
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:

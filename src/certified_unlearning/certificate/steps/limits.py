@@ -28,8 +28,8 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
     # The eigenvalues of X'X / n, one for each feature, add up to 1 for rows of norm 1; rows of a table may be shorter.
     least_eigenvalue = 0.0 if data_set is None else (1 - 1e-5) / features if features else math.inf
     limits = {
-        "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, which the accountant covers"),
-        "variant": (certificate.variant in variants, f"one of {variants}, which the accountant covers"),
+        "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, the mechanism that the accountant covers"),
+        "variant": (certificate.variant in variants, f"one of {variants}, the variants that the accountant covers"),
         "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
         "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
@@ -40,7 +40,8 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
             and min(sizes, default=1) >= 1
             and max(sizes, default=1) <= largest_size
             and sum(sizes) <= certificate.n,
-            f"between 1 and {largest_size}, and at most n = {certificate.n} in {len(steps)} requests",
+            f"between 1 and {largest_size} for each of the {len(steps)} requests, and at most n = {certificate.n} in "
+            "total",
         ),
     }
     cycle = certificate.cycle
@@ -50,16 +51,19 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
     else:
         limits["cycle"] = (
             cycle is not None and certificate.n <= cycle.records < certificate.n + cycle.batch_size,
-            f"of as many batches as n = {certificate.n} records fill",
+            f"a cycle of as many batches as n = {certificate.n} records fill",
         )
         limits["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
-        limits["smoothness"] = (certificate.smoothness == "bound", "bound, which holds for every mini-batch")
-        limits["places"] = (_places_are_possible(certificate), "batches with as many records as they hold")
+        limits["smoothness"] = (certificate.smoothness == "bound", "'bound', the rule that holds for every mini-batch")
+        limits["places"] = (
+            _places_are_possible(certificate),
+            "batches none of which loses more records than it contains",
+        )
         limits["radius"] = (certificate.radius is None, "null: no step projects")
         limits["start"] = (certificate.start == 0, "0, the origin")
         # No certificate of mini-batches was made before rounding was counted.
         counted = certificate.arithmetic is not None
-        limits["rounding_error"] = (counted, "a number, and so must be noise_delta and noise_resolution")
+        limits["rounding_error"] = (counted, "a number, as must noise_delta and noise_resolution")
     if not certificate.has_noise_in_every_step:
         limits["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         limits["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
@@ -74,14 +78,14 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
         limits["classes"] = (certificate.classes == data_set.classes, f"{data_set.classes}")
         limits["features"] = (
             certificate.features is None or certificate.features in choice,
-            f"one of {choice}, or null" if choice else "null: the data are no images",
+            f"one of {choice}, or null" if choice else "null: the data are not images",
         )
     else:
         limits["features"] = possible_features(certificate.features)
     scores = scores_per_record(certificate.classes)
     limits |= _of_targets(certificate)
     limits["class_weights"] = possible_class_weights(certificate.class_weights, certificate.classes)
-    limits["d"] = (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record")
+    limits["d"] = (certificate.d % scores == 0, f"a multiple of {scores}, the number of scores of a record")
     return limits
 
 
@@ -92,19 +96,19 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
     """
     if certificate.classes > 1:
         return {
-            "loss": (certificate.loss is None, "left out: the number of classes tells it"),
-            "target_range": (certificate.target_range is None, "left out: there are classes"),
+            "loss": (certificate.loss is None, "left out: the number of classes determines the loss"),
+            "target_range": (certificate.target_range is None, "left out: the model predicts classes"),
         }
     due = ridge_radius(certificate.strong_convexity)
     low, high = certificate.target_range or (math.nan, math.nan)
     return {
         "classes": (
             certificate.mechanism == LANGEVIN and built_in(certificate.dataset) is None,
-            f"at least 2: only mechanism {LANGEVIN!r}, on one's own data, learns targets",
+            f"at least 2: only the mechanism {LANGEVIN!r} learns numeric targets, and only on a user's own data",
         ),
         "loss": (certificate.loss == "squared", "'squared': classes = 1 means ridge regression"),
         "target_range": (low < high and math.isfinite(high - low), "a range from a number to a larger one"),
-        "smoothness": (certificate.smoothness == "bound", "bound, which holds for all targets and records"),
+        "smoothness": (certificate.smoothness == "bound", "'bound', the rule that holds for all targets and records"),
         "radius": (
             math.isclose(certificate.radius or 0.0, due, rel_tol=TOLERANCE),
             f"{due!r}: a smaller ball need not contain the minimiser, and in a larger ball gradients are longer",
@@ -112,7 +116,7 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
         # No certificate of targets was made before rounding was counted.
         "rounding_error": (
             certificate.arithmetic is not None,
-            "a number, and so must be noise_delta and noise_resolution",
+            "a number, as must noise_delta and noise_resolution",
         ),
     }
 

@@ -141,9 +141,9 @@ class StepsCertificate(StepsConstants):
     def with_known_number(self) -> str:
         """Return a sentence about the comparator: it has the same normaliser and the same number of steps."""
         return (
-            "How many records were removed counts as known, and is not what is guessed. The model compared with "
-            "divides by a number that counts the removed records, too, takes as many steps, and uses nothing else of "
-            "them."
+            "The number of removed records is assumed to be known, and is not what is guessed. The model used for "
+            "comparison divides by a number that counts the removed records, too, takes the same number of steps, and "
+            "uses nothing else of the removed records."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
@@ -201,7 +201,7 @@ class StepsCertificate(StepsConstants):
         try:
             self.require(self.limits(), must=f"but by {self.accountant} on {self.dataset} it must be")
             self._require_bounds_of_the_loss()
-            self.require_words(self.words(), than="its accountant and smoothness give")
+            self.require_words(self.words(), source="accountant and smoothness")
             self.require_numbers(self.recomputed())
             if self.arithmetic is None and self.unlearning_steps:
                 self._require_negligible_rounding()
@@ -213,8 +213,8 @@ class StepsCertificate(StepsConstants):
         needed = self.least_constants
         if self.lipschitz < needed.lipschitz * (1 - TOLERANCE):
             raise CertificateError(
-                f"{self.title} states lipschitz = {self.lipschitz!r}, but the gradients of records of norm 1 are "
-                f"bounded by {needed.lipschitz!r} only"
+                f"{self.title} states lipschitz = {self.lipschitz!r}, but the gradients of records of norm 1 are only "
+                f"known to be bounded by {needed.lipschitz!r}"
             )
         if self.smoothness_constant < needed.smoothness * (1 - TOLERANCE):
             raise CertificateError(

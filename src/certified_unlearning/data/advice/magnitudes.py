@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _BINS = 8
-"""Bins per factor of 2. Squares are accurate to a tenth, and a share of 90 % is accurate to a hundredth."""
+"""Number of bins per factor of 2. Squares are accurate to a tenth, and a share of 90 % is accurate to a hundredth."""
 
 
 class Magnitudes:

@@ -56,7 +56,7 @@ def _lines(columns: Sequence[str], table: Table, file: str | None) -> str:
         return f"{flags}{more}, {known}{without}"
     lines = ", ".join(f"{_key(column)}: [LOW, HIGH]" for column in shown)
     instead = ", with norm: unit" if table.norm == "at-most-1" else ""
-    return f"{lines}{more}, below `ranges` in {file}, {known}{instead}"
+    return f"{lines}{more}, under `ranges` in {file}, {known}{instead}"
 
 
 def _key(column: str) -> str:

@@ -1,4 +1,6 @@
-"""The share of a row's squared norm that each column carries. If one carries nearly all, the others hardly count.
+"""The share of a row's squared norm that each column carries.
+
+If one column carries nearly all of the squared norm, the others hardly count.
 
 Rows come block by block, so they may exceed memory. The shares are computed from the records, so they are for the
 operator only.

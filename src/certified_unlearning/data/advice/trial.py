@@ -63,8 +63,8 @@ class Noise(NamedTuple):
     """Noise on weights.
 
     Attributes:
-        sigma: The noise's standard deviation on each weight. With a step size, it is the noise scale of each step; in
-            directions in which the objective is curved, less of this noise remains.
+        sigma: The noise's standard deviation on each weight. If ``step_size`` is given, the noise scale of each step;
+            in directions in which the objective is curved, less of this noise remains.
         step_size: Size of these steps; None if noise was added to the weights in one go.
     """
 

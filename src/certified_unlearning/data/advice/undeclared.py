@@ -43,7 +43,7 @@ class Unfit(NamedTuple):
 
     Attributes:
         column: The column's name.
-        fact: What the column holds, in how many rows, and the first such row.
+        fact: What is wrong with the column, the number of rows concerned, and the first of these rows.
         flags: Advice for the column, as flags of `unlearn init`.
         keys: The same advice, as keys of a declaration in a file.
     """
@@ -100,10 +100,10 @@ class UndeclaredError(DataError):
         if left_out:
             yield f"to leave out {listed(left_out)}, name the other columns: {self._others(left_out, file)}"
         if self._bare and self._table.norm == "unit":
-            how = f"--range {shlex.quote(f'{self._bare[0]}=LOW:HIGH')}" if file is None else "[LOW, HIGH] below ranges"
+            how = f"--range {shlex.quote(f'{self._bare[0]}=LOW:HIGH')}" if file is None else "[LOW, HIGH] under ranges"
             yield (
                 f"give each of these columns of numbers a range, too ({how}): {listed(self._bare)}; otherwise the "
-                "column with the largest numbers decides nearly alone"
+                "column with the largest numbers dominates all others"
             )
         if any(each.flags not in (_LEFT_OUT, _CHANGED, _WITHOUT_ROWS, _NUMBERS_ONLY) for each in self._unfit):
             yield "write what you know without the file: no guarantee covers ranges and constants taken from it"
@@ -111,7 +111,7 @@ class UndeclaredError(DataError):
     def _others(self, left_out: Sequence[str], file: str | None) -> str:
         others = [column for column in self._features if column not in left_out]
         if file is not None:
-            return "list them below features"
+            return "list them under features"
         if len(others) > _MOST_NAMED:
             return "--feature for each, or for a run of them: --feature 'first to last'"
         return " ".join(f"--feature {shlex.quote(column)}" for column in others)
@@ -261,16 +261,22 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
         others = f"{listed([*rows.values], 3)} {rows.where('others')}, not declared" if rows.counts["others"] else ""
         null = ", with null for a missing value" if rows.counts["missing"] else ""
         flag = f"--category {shlex.quote(f'{name}=...')} with all possible values{null}"
-        return Unfit(name, _joined(missing, others), flag, f"list all possible values below categories{null}")
+        return Unfit(name, _joined(missing, others), flag, f"list all possible values under categories{null}")
     if not rows.counts["others"]:
         ranged = "" if name in table.ranges else f" --range {shlex.quote(f'{name}=LOW:HIGH')}"
         return Unfit(
-            name, missing, f"--missing {shlex.quote(f'{name}=NUMBER')}{ranged}", "a NUMBER for it below missing"
+            name,
+            missing,
+            f"--missing {shlex.quote(f'{name}=NUMBER')}{ranged}",
+            "a NUMBER for this column under missing",
         )
     reason = reason_against(column)
     if reason is not None and column.is_prose:
         return Unfit(
-            name, reason, f"--text {shlex.quote(name)}, or leave it out", "{} for it below text, or leave it out"
+            name,
+            reason,
+            f"--text {shlex.quote(name)}, or leave it out",
+            "{} for this column under text, or leave it out",
         )
     if reason is not None:
         return Unfit(name, reason, _CHANGED, _CHANGED)
@@ -292,7 +298,7 @@ def _as_categories(column: Column) -> tuple[str, str]:
     flag = f"--category {shlex.quote(f'{column.name}=' + ','.join([*common, *known]))}"
     if any("," in value or value == "null" for value in common):
         flag = "categories in a file, for --table"
-    key = f"[{', '.join([*map(repr, common), *known])}] below categories"
+    key = f"[{', '.join([*map(repr, common), *known])}] under categories"
     if not rare:
         return flag, key
     few = (

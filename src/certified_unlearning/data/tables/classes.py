@@ -16,7 +16,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 FEWEST_OF_A_CLASS = 10
-"""A class with fewer records reveals each of them, because the list of classes stays when these records leave."""
+"""A class with fewer records than this reveals each of them, because the list of classes outlives these records."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
 _FEW_NUMBERS = 10
@@ -66,7 +66,7 @@ def in_place_of_classes(label: str) -> str:
     quoted = shlex.quote(f"{label}=LOW:HIGH")
     return (
         f"if they are numbers to predict, not classes: `unlearn init --regression --range {quoted}` (in a YAML "
-        "file: target_range: [LOW, HIGH]), two numbers known beforehand"
+        "file: target_range: [LOW, HIGH]) with two numbers known beforehand"
     )
 
 
@@ -96,8 +96,8 @@ def require_common(
     its, who = ("its" if one else "their"), ("this person is" if one and counts[rare[0]] == 1 else "these people are")
     raise DataError(
         f"{table.path}: fewer than {counted(fewest, noun)} have the {'class' if one else 'classes'} {named} of the "
-        f"label {table.label}, and the classes are not declared. If they were taken from the records, the model would "
-        f"show {its} presence even after {who} removed; {correct}declare the classes that you know "
+        f"label {table.label}, and the classes are not declared. If the classes were taken from the records, the model "
+        f"would show {its} presence even after {who} removed; {correct}declare the classes that you know "
         f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
     )
 

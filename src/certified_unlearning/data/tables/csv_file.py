@@ -27,7 +27,8 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 class Prose(NamedTuple):
     """Columns of text, whose values may run over several lines with any number of commas.
 
-    A line of such a value counts as a row swallowed by a stray quote only if it has a label at the label's place.
+    A line of such a value counts as a row that a stray quote has swallowed only if the line has a label in the place of
+    the label.
 
     Attributes:
         columns: The names of the columns of text.
@@ -89,14 +90,14 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
                     )
                 if values == names and width > 1:
                     raise DataError(
-                        f"{_where(path, row, first_line)} is the header once more; leave out the line, and check "
+                        f"{_where(path, row, first_line)} repeats the header; leave out the line, and check "
                         "whether two files were joined"
                     )
                 if line > first_line and _holds_rows(values, names, prose or Prose()):
                     raise DataError(
-                        f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, over lines with as "
-                        "many commas as rows have; is a quote missing or superfluous? If not, take the line breaks out "
-                        "of the value, declare its column as text, or leave it out"
+                        f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, and its lines "
+                        "have as many commas as rows; is a quote missing or superfluous? If not, take the line breaks "
+                        "out of the value, declare its column as text, or leave it out"
                     )
                 block.append(values)
                 if len(block) == rows_at_once:
@@ -138,7 +139,9 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
     if any("\0" in name for name in names):
         raise DataError(f"{path} is not UTF-8 text: its header holds zero bytes, as UTF-16 does; save it as UTF-8")
     if names[0].strip().lower().startswith("sep="):
-        raise DataError(f"{path}, line 1: {names[0].strip()} is for spreadsheets, not a header; leave out the line")
+        raise DataError(
+            f"{path}, line 1: {names[0].strip()} is for spreadsheets, and is not a header; leave out the line"
+        )
     broken = next((name for name in names if _LINE_BREAK.search(name)), None)
     if broken is not None:
         raise DataError(
@@ -151,8 +154,8 @@ def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
     """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
     In that case, the value's first line ends like a row, and a later line begins like one: both have enough commas. If
-    the value has quotes, the row that begins may run over several lines. Tables of one column are excluded, because
-    every line break would look like this.
+    the value contains quotes, the row that begins in it may run over several lines. Tables of one column are excluded,
+    because every line break would look like this.
     """
     for place, value in enumerate(values):
         if names[place] in prose.columns:

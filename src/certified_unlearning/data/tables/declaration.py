@@ -38,10 +38,10 @@ class Split(_Model):
     """Which rows of a table are test records."""
 
     test: Value = Field(
-        description="with column: the value that marks test records; without column: the fraction of test records, "
-        "drawn by the seed, a number strictly between 0 and 1"
+        description="if `column` is given, the value that marks test records; otherwise the fraction of records, "
+        "strictly between 0 and 1, that are drawn as test records by the seed"
     )
-    column: str | None = Field(None, description="the column that marks test records, or null")
+    column: str | None = Field(None, description="the column that marks test records; null: test records are drawn")
 
 
 class Text(_Model):
@@ -74,14 +74,14 @@ class Table(_Model):
     classes: tuple[Value, ...] | None = Field(
         None,
         description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
-        "the values in the file, sorted; this list may show that a removed record existed",
+        "the values in the file, sorted (they may show that a removed record existed)",
     )
     target_range: tuple[float, float] | None = Field(
         None,
         exclude_if=lambda ends: ends is None,
-        description="[lowest, highest] of a label that is a number to predict, two numbers known beforehand and not "
-        "taken from this file: a label outside counts as the nearer end; null: the label's values are classes. Only "
-        "`unlearn init` predicts numbers",
+        description="[lowest, highest] for a label that is a number to predict: two numbers that are known beforehand "
+        "and not taken from this file. A label outside this range counts as its nearer end. null: the label's values "
+        "are classes. Only `unlearn init` predicts numbers",
     )
     identifier: str | None = Field(
         None, description="the column that identifies each record's person, or null; a person may have several records"
@@ -99,13 +99,13 @@ class Table(_Model):
     ranges: dict[str, tuple[float, float]] = Field(
         {},
         description="[lowest, highest] for each column, or for a run of columns such as 'pixel_0 to pixel_767', two "
-        "numbers known beforehand and not taken from this file: they become -1 and 1, and a value outside counts as "
-        "the nearer end",
+        "numbers that are known beforehand and not taken from this file. They become -1 and 1, and a value outside "
+        "this range counts as its nearer end",
     )
     missing: dict[str, float] = Field(
         {},
-        description="a number for columns of numbers, or for runs of them, known beforehand and not taken from this "
-        "file: it replaces missing values; it must lie in the column's range if there is a range",
+        description="the number that replaces missing values in a column of numbers, or in a run of such columns. It "
+        "must be known beforehand and not taken from this file, and lie in the column's range if there is one",
     )
     text: dict[str, Text] = Field(
         {},
@@ -121,13 +121,14 @@ class Table(_Model):
     class_weight: dict[str, float] | None = Field(
         None,
         exclude_if=lambda weights: weights is None,
-        description="a number above 0 for each class, fixed beforehand and not counted from this file: the factor on "
-        "the losses of its records; null: 1 for all classes (not for the pipeline, which weighs all classes equally)",
+        description="a number above 0 for each class, by which the losses of its records are multiplied. It must be "
+        "fixed beforehand and not be computed from this file. null: 1 for all classes (the pipeline requires null: it "
+        "weighs all classes equally)",
     )
     split: Split | None = Field(
         None,
-        description="{test: 0.2} (drawn), {column: part, test: holdout} (marked), or null (no test records: not for "
-        "the pipeline)",
+        description="{test: 0.2} (drawn), {column: part, test: holdout} (marked), or null (no "
+        "test records; the pipeline needs some)",
     )
 
     @field_validator("class_weight", mode="before")
@@ -163,7 +164,9 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
     roles = table.roles
     for role, column in roles.items():
         if other := next((each for each in roles if each != role and roles[each] == column), None):
-            raise ParameterError(f"{where}: {role} and {other} are the same column {column!r}; give each its own")
+            raise ParameterError(
+                f"{where}: {role} and {other} are the same column {column!r}; give each a column of its own"
+            )
         for key in ("features", "categories", "ranges", "missing", "text"):
             if column in (getattr(table, key) or ()):
                 instead = ""
@@ -194,9 +197,13 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
     _check_missing(table, where)
     if table.target_range is not None:
         if table.class_weight is not None:
-            raise ParameterError(f"{where} has class_weight and target_range; numbers have no classes to weigh")
+            raise ParameterError(
+                f"{where} has both class_weight and target_range, but numbers have no classes to weigh"
+            )
         if table.classes is not None:
-            raise ParameterError(f"{where} has classes and target_range; a label is a class or a number to predict")
+            raise ParameterError(
+                f"{where} has both classes and target_range, but a label is either a class or a number to predict"
+            )
         TargetScale.of(table.target_range, f"{where}.target_range", intercept=True)
     if table.classes is not None:
         _check_distinct(table.classes, f"{where}.classes")
@@ -246,7 +253,7 @@ def weights_by_class(given: object) -> dict[str, float]:
     """
     if not isinstance(given, Mapping) or not given:
         raise _no_weights(
-            "must be a number for each class, such as {example}, got {given}",
+            "must give a number for each class, such as {example}, got {given}",
             example='{"no": 1, "yes": 10}',
             given=repr(given),
         )

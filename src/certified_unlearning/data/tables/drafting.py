@@ -117,7 +117,7 @@ def _could_be_label(columns: dict[str, Column], regression: bool) -> str:
         return (
             f"It could be {listed(of_numbers)}"
             if of_numbers
-            else "No column has only numbers, at least two different ones"
+            else "No column has only numbers, with at least two different values"
         )
     few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
     likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
@@ -175,8 +175,8 @@ def _look_at_label(column: Column, made: Draft) -> None:
         few = f"{FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
         made.note(
             column.name,
-            f"fewer than {few} the class {', '.join(rare)}: listing it because of these records reveals these records, "
-            "even after they are removed",
+            f"fewer than {few} the class {', '.join(rare)}: if it is listed only because of these records, the list "
+            "reveals them, even after they are removed",
         )
     alike = groups_of(counts)
     made.notes += [
@@ -190,7 +190,7 @@ def _look_at_label(column: Column, made: Draft) -> None:
     made.note(column.name, f"{_rows(column.missing)} no label: leave out such rows, because `init` refuses them")
     if column.missing_words:
         words = listed(sorted(column.missing_words))
-        made.note(column.name, f"{words} in this column: list it in classes if it is a class, and not missing")
+        made.note(column.name, f"{words} in this column: list it in classes if it is a class and not a missing label")
 
 
 def _look_at_identifiers(
@@ -220,7 +220,8 @@ def _look_at_identifiers(
     if several:
         made.note(
             identifier,
-            f"{counted(len(several), 'identifier')} in {sum(several):,} rows: one person's rows, or a mistake?",
+            f"{counted(len(several), 'identifier')} occur more than once, in {sum(several):,} rows: "
+            "does each belong to one person, or is this a mistake?",
         )
     if column.missing:
         words = f" (but {listed(sorted(column.missing_words))})" if column.missing_words else ""
@@ -237,7 +238,8 @@ def _look_at_identifiers(
         made.note(
             identifier,
             f"{counted(mails, 'value')} like an e-mail address: for people who were removed, a ledger keeps a "
-            "pseudonym, which its key connects with the address; use numbers that mean nothing elsewhere",
+            "pseudonym, which can be linked to the address with the ledger's key; use numbers that mean nothing "
+            "elsewhere",
         )
     return ()
 
@@ -291,8 +293,8 @@ def reason_against(column: Column) -> str | None:
     if column.numbers and texts and (distinct is None or distinct > MOST_CATEGORIES):
         where = f", first in row {column.first_word}" if column.first_word else ""
         return (
-            f"{column.numbers:,} numbers and {counted(texts, 'other value')}{where}; empty these if they mean a "
-            "missing number, or replace them"
+            f"{column.numbers:,} numbers and {counted(texts, 'other value')}{where}; empty these other values "
+            "if they mean a missing number, or replace them"
         )
     many = column.present > FEW_VALUES
     if texts and column.all_differ and many:
@@ -322,8 +324,8 @@ def _take_categories(column: Column, made: Draft) -> None:
     rare = sum(count < made.least for count in counts.values())
     if rare:
         few = f"fewer than {FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
-        which_values = "one of its values: listing it" if rare == 1 else f"{rare} of its values: listing them"
-        made.note(column.name, f"{few} {which_values} because of these records reveals these records")
+        which_values = "one of its values: if it is" if rare == 1 else f"{rare} of its values: if they are"
+        made.note(column.name, f"{few} {which_values} listed only because of these records, the list reveals them")
     alike = groups_of(counts)
     if alike:
         spellings = "; ".join(f"{listed(group.spellings)} differ only in {group.difference}" for group in alike)

@@ -65,13 +65,14 @@ def _each(
         for column in _columns(name, columns, features, path, key):
             if found.get(column, value) != value:
                 raise ParameterError(
-                    f"{path}: {key} gives {column!r} {_shown(found[column])} by {origin[column]!r} and {_shown(value)} "
-                    f"by {name!r}; name the column once: end a run before it, and begin another run after it"
+                    f"{path}: {key} gives {column!r} {_shown(found[column])} by {origin[column]!r}, but "
+                    f"{_shown(value)} by {name!r}; name the column only once: end the run before this column, and "
+                    "begin another run after it"
                 )
             if column != name and column in categories:
                 raise ParameterError(
                     f"{path}: {key} has the run {name!r}, which covers {column!r}, but this column has categories, "
-                    "not numbers; end the run before it, and begin another after it"
+                    "not numbers; end the run before this column, and begin another run after it"
                 )
             found[column], origin[column] = value, name
     return found

@@ -95,7 +95,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     else:
         features = tuple(column for column in columns if column not in table.roles.values())
         for column, reason in no_features_by_name(table, columns).items():
-            advice = "leave it out of the file, or name the columns that are features"
+            advice = "leave this column out of the file, or name the columns that are features"
             raise UnfitError(f"{table.path}: column {column!r} {reason}", advice)
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
@@ -208,7 +208,9 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     if first_row == 1:
         raise DataError(f"{table.path} holds no records")
     if first_row > _LEAST_ROWS and (reason := suspects.reason()) is not None:
-        raise DataError(f"{table.path}: {reason}; leave it out, or name the columns that are features")
+        raise DataError(
+            f"{table.path}: {reason}; leave this column out of the file, or name the columns that are features"
+        )
 
 
 def read_records(
@@ -277,7 +279,8 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
     if several is not None:
         raise DataError(
             f"{table.path}: the identifier {table.identifier} is {several!r} in {absent[several]:,} rows, as if it "
-            "were missing there, and these rows would count as one person's; leave them out, or write their identifiers"
+            "were missing there, and these rows would count as one person's; leave these rows out, or write their "
+            "identifiers"
         )
 
 
@@ -308,7 +311,7 @@ def _labels(rows: Rows, table: Table) -> NDArray[Any]:
     if table.is_regression:
         return rows.numbers(table.label, remedies=TARGET)
     classes = [str(name) for name in table.classes or ()]
-    return rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
+    return rows.positions(table.label, classes, "classes", "leave out the row, or list the value in classes")
 
 
 def label_values(table: Table) -> NDArray[np.int8]:

@@ -35,7 +35,7 @@ class Remedies(NamedTuple):
 
 
 _FEATURE = Remedies(
-    "declare a constant for it in missing, or leave out the row, or the column",
+    "declare a constant for this column in missing, or leave out the row or the column",
     "declare categories for {column}, or leave it out of the features",
     "leave it out of the features",
 )

@@ -62,7 +62,7 @@ class TargetScale(NamedTuple):
 
 def _no_range(name: str, ends: object) -> ParameterError:
     return ParameterError(
-        f"{name} must be a pair (low, high) between which targets lie, known without these records, got {ends!r}"
+        f"{name} must be a pair (low, high) that encloses the targets and is known without these records, got {ends!r}"
     )
 
 

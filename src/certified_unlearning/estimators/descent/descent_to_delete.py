@@ -26,12 +26,13 @@ class _DescentToDelete(DescentClassifier):
             the number of steps in which the influence of what was learned (with ``conditional``, also that of the
             published noise) falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
-        accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state, it
-            compares with a model that is published with noise and continued at the same times. It gives no guarantee
-            against a model that is retrained and then noised once*. ``conditional`` is available only with published
-            state, and is the default there. It covers any number of records, and compares with a model that is
-            retrained and then noised once. ``as published`` applies the published theorems unchanged to the adjacency,
-            although the theorems are stated for adding or removing one record. It unlearns several records one by one.
+        accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state,
+            its guarantee compares with a model that is published with noise and continued at the same times, and does
+            not hold against a model that is retrained and then noised once*. ``conditional`` is available only with
+            published state, and is the default there. It covers any number of records, and compares with a model that
+            is retrained and then noised once. ``as published`` applies the published theorems unchanged to the
+            adjacency, although the theorems are stated for adding or removing one record. It unlearns several records
+            one by one.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 
@@ -79,8 +80,9 @@ class _DescentToDelete(DescentClassifier):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         if self._learner.accountant == "as published":
             raise AssumptionError(
-                f"the comparator of {type(self).__name__} is drawn with accountant='shifted' or 'conditional', got "
-                "'as published': those theorems do not say how long the retrained model learns"
+                f"the comparator of {type(self).__name__} can be drawn only with accountant='shifted' or "
+                "'conditional', got 'as published': the published theorems do not say how long the retrained model "
+                "learns"
             )
         return super()._laws(gone, trials)
 

@@ -138,8 +138,8 @@ class DescentModel(LinearModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         if len(self._history):
             raise AssumptionError(
-                f"the laws of {type(self).__name__} are drawn for the first removal, but it has made "
-                f"{counted(len(self._history), 'removal')} already"
+                f"the distributions of {type(self).__name__} can be drawn only for its first removal, but it has "
+                f"already made {counted(len(self._history), 'removal')}"
             )
         learner, noise = self._learner, str(self._noise_key())
         places = learner.places_of(self._store.known_places[gone])
@@ -235,8 +235,8 @@ class LangevinModel(DescentModel):
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
         if self._learner.accountant != "shifted":
             raise AssumptionError(
-                f"the comparator of {type(self).__name__} is drawn with accountant='shifted', got "
-                f"{self._learner.accountant!r}: others compare with learning that never ends"
+                f"the comparator of {type(self).__name__} can be drawn only with accountant='shifted', got "
+                f"{self._learner.accountant!r}: other accountants compare with learning that never ends"
             )
         return super()._laws(gone, trials)
 

@@ -39,7 +39,8 @@ def _guarantee(certificate: StepsCertificate) -> list[str]:
     exact = certificate.epsilon_without_rounding
     if exact is not None:
         said.append(
-            f"In exact arithmetic it would be {rounded_up(exact)}: the rest is rounding in {certificate.dtype}."
+            f"In exact arithmetic, epsilon would be {rounded_up(exact)}; the rest is due to rounding in "
+            f"{certificate.dtype}."
         )
     said.append(f"Compared with: {certificate.comparator}.")
     if certificate.caveat is not None:

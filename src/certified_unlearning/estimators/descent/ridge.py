@@ -101,7 +101,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
             planned=lambda alpha: copy.copy(self).set_params(alpha=alpha)._planned(n),
             noise_and_score=noise_and_score,
             trouble="with target_range mapped to [-1, 1], the noise in a prediction has a standard deviation of up to "
-            "{noise:.3g}, and predictions without noise, for evenly spread targets, have one of at most {score:.3g}",
+            "{noise:.3g}, and predictions without noise have one of at most {score:.3g} if targets are spread evenly",
         )
         super()._warn_of(plan, X)
 

@@ -165,7 +165,7 @@ class CertifiedMLPClassifier(Classifier):
         if budgets != sorted({*budgets}):
             raise ParameterError(f"budgets must be in rising order, each once, got {self.budgets!r}")
         if self.changes not in ("removals", "additions and removals"):
-            raise ParameterError(f"changes must be removals, or additions and removals, got {self.changes!r}")
+            raise ParameterError(f"changes must be 'removals' or 'additions and removals', got {self.changes!r}")
         classes = len(self.classes_)
         descent = Descent(
             loss="binary-cross-entropy" if classes == 2 else "cross-entropy",
@@ -272,7 +272,7 @@ class CertifiedMLPClassifier(Classifier):
         network, store = self._current(), self._store
         classes = self.classes_.tolist()
         if to is not None and to not in classes:
-            raise ParameterError(f"to must be one of the classes {classes}, got {to!r}")
+            raise ParameterError(f"`to` must be one of the classes {classes}, got {to!r}")
         poisoning = Poisoning(moved, by, relabelled, together, None if to is None else classes.index(to))
         found = network.settings.learn_poisoned(
             store.rows, store.labels, network.places, network.start, network.present(store), poisoning
@@ -298,7 +298,7 @@ class CertifiedMLPClassifier(Classifier):
         rows = self._asked(X)
         network = self._current()
         if not network.learned.budgets[-1]:
-            raise AssumptionError("a batch has one record left, so that no removal can be certified: fit anew")
+            raise AssumptionError("a batch has only one record left, so no removal can be certified: fit anew")
         labels = None
         if y is not None:
             known = np.asarray(y)
@@ -344,8 +344,8 @@ class CertifiedMLPClassifier(Classifier):
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         if self._planned(self._network.n) != self._network.settings:
             raise ParameterError(
-                "parameters of training were changed after fit, and the file would state them, not those that the "
-                "boxes were trained with; set them back, or fit again"
+                "parameters of training were changed after fit, so the file would state parameters with which the "
+                "boxes were not trained; set the old values again, or call fit again"
             )
         if not training_data:
             self._settle()
@@ -408,8 +408,8 @@ class CertifiedMLPClassifier(Classifier):
         self._require_records()
         if needed > network.learned.budgets[-1]:
             raise ParameterError(
-                f"k must be at most {network.budget_left(self._store)}, what is left of the largest budget "
-                f"{network.learned.budgets[-1]}, got {k}"
+                f"k must be at most {network.budget_left(self._store)}, got {k}: removals since the last training "
+                f"count towards the largest budget, {network.learned.budgets[-1]}"
             )
         return network.learned.certified_at(rows, needed)
 

@@ -61,7 +61,9 @@ class ExposedRecords:
         """
         place = np.flatnonzero(self.positions == record)
         if not len(place):
-            raise ParameterError(f"record must be a remaining record that is in a batch, got {record!r}")
+            raise ParameterError(
+                f"`record` must be the position of a remaining record that is in a batch, got {record!r}"
+            )
         return int(self.radii[place[0]])
 
     def summary(self) -> str:

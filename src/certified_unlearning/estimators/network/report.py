@@ -39,10 +39,10 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     if network.public_records:
         lines.append(f"Also learned from {counted(network.public_records, 'public row')}, which cannot be removed.")
     lines += [
-        f"Certified labels are those of a network trained without them, and without k more of each batch, whichever "
-        f"they are; {learned.budgets[-1] - spent} of {learned.budgets[-1]} "
-        f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
-        "left.",
+        "A label that is certified for k removals is that of a network trained without the removed records, and "
+        "without any k more records of each batch; of a budget of "
+        f"{counted(learned.budgets[-1], 'removal')} from each batch, {learned.budgets[-1] - spent} "
+        f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} left.",
         "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
     ]
     if network.pending:

@@ -162,8 +162,8 @@ class TrainedNetwork:
         """
         if not bool(self.present(store)[self.places].any(dim=1).all()):
             raise AssumptionError(
-                "indices name the last records of a batch, and an empty batch has no mean: fit anew on the records "
-                "that are left"
+                "the request names all records that are left in a batch, and an empty batch has no mean: fit anew on "
+                "the remaining records"
             )
         return replace(self, pending=self.pending + records)
 
@@ -202,7 +202,7 @@ class TrainedNetwork:
             # Files written before lines existed have none, and certify without them.
             if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
                 what = "lines of the last update" if name.startswith(LINES) else "parameters or boxes"
-                raise DataError(f"training again on the records gives other {what} than those kept")
+                raise DataError(f"training again on the records gives {what} that differ from the stored ones")
 
     def _learn(self, store: RecordStore, budgets: Sequence[int]) -> Learned:
         public = _is_public(self.places, self.n, self.public_records)

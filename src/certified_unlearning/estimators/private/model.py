@@ -161,7 +161,7 @@ class PrivateModel(LinearModel):
         return NoisyDescent.plan(problem, epsilon=self.epsilon, delta=delta, steps=self.steps, runs=runs)
 
     def _embedded(self, problem: LinearProblem) -> LinearProblem:
-        """Return the problem with few columns, whose number is the same for every radius in the search."""
+        """Return the problem projected to few columns; their number is the same for every radius in the search."""
         if self.dimension is None:
             widest = LinearProblem(**{**vars(problem), "radius": max(self._radii())})
             dimension = embedding_dimension(widest, self.epsilon)

@@ -276,9 +276,9 @@ class RefitModel(LinearModel):
         counts = self._counts
         read = counted(counts.scheduled, "time") + " as planned"
         if counts.unscheduled:
-            read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
+            read += f", and {counted(counts.unscheduled, 'time')} earlier than planned, which depends on the data"
         if counts.passes:
-            read += f". For {counted(counts.passes, 'other')} they were read to correct the weights"
+            read += f". For {counted(counts.passes, 'other request')}, data were read to correct the weights"
         private = stated.n - stated.public_records
         learned_from = f"{private} {noun_of(private, 'record')}"
         if stated.public_records:
@@ -289,7 +289,7 @@ class RefitModel(LinearModel):
         of_all = stated.epsilon_all_releases
         return [
             f"Learned from {learned_from}; {counts.removed} removed since, in "
-            f"{counted(counts.requests, 'request')}. For these, data were read again {read}.",
+            f"{counted(counts.requests, 'request')}. For these requests, data were read again {read}.",
             f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = {rounded_up(stated.epsilon)} at "
             f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "
             "requests fixed in advance.",

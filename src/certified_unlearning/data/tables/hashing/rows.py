@@ -72,9 +72,9 @@ def require_memory(table: Table, features: int, scores: int) -> None:
     column = max(table.text, key=lambda each: table.text[each].width)
     width = 1 << max(1, int(FITS * memory / (VECTORS * 8 * scores)).bit_length() - 1)
     raise ParameterError(
-        f"weights of {counted(features, 'column')} and {counted(scores, 'score')} a record need {_gigabytes(needed)} "
-        f"of memory, but this machine has {_gigabytes(memory)}; 2^{width.bit_length() - 1} = {width:,} columns need "
-        f"{_gigabytes(VECTORS * 8 * width * scores)}: --text {column}={width}"
+        f"weights for {counted(features, 'column')} and {counted(scores, 'score')} per record need "
+        f"{_gigabytes(needed)} of memory, but this machine has {_gigabytes(memory)}; 2^{width.bit_length() - 1} = "
+        f"{width:,} columns need {_gigabytes(VECTORS * 8 * width * scores)}: use --text {column}={width}"
     )
 
 
