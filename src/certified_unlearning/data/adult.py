@@ -148,7 +148,7 @@ def split_and_scale(
     train, test = values[of_training], values[of_test]
     for column, known in zip(NUMERIC_COLUMNS, train.T, strict=True):
         if len(np.unique(known[~np.isnan(known)])) < 2:
-            raise DataError(f"adult: column {column} has no two different values in the training part")
+            raise DataError(f"adult: column {column} has fewer than two different values in the training part")
     median = np.nanmedian(train, axis=0)
     train = np.where(np.isnan(train), median, train)
     test = np.where(np.isnan(test), median, test)

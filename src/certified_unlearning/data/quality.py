@@ -371,7 +371,7 @@ class TargetQuality:
 
     @property
     def comparable(self) -> "TargetQuality | None":
-        """This quality if models can be compared by it; None if all targets are equal."""
+        """This quality, for comparisons of models; None if all targets are equal, so that nothing can be compared."""
         return None if self.r2 is None else self
 
     @property

@@ -137,10 +137,10 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
     Args:
         plan: Plan of learning.
         rows: The records; some of them are used to measure the time of a step.
-        given: Requested strength of the regulariser, in words.
-        quicker: Strength with which few steps are enough, in words; None if few steps are enough with the requested
-            strength.
-        instead: What to use instead of this model, in words.
+        given: Phrase that names the requested strength of the regulariser.
+        quicker: Phrase that names a strength with which few steps are enough; None if few steps are enough with the
+            requested strength.
+        instead: Phrase that names what to use instead of this model.
     """
     if is_quick(plan, SLOW):
         return

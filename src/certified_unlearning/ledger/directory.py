@@ -213,7 +213,7 @@ class ModelDirectory:
 
 
 def shell_command(name: str, path: Path) -> str:
-    """Return a command on a model directory, quoted for a shell."""
+    """Return the command line that runs `unlearn NAME` on a model directory, quoted for a shell."""
     # A path that begins with a dash would be read as an option.
     return f"unlearn {name} {shlex.quote(f'./{path}' if str(path).startswith('-') else str(path))}"
 

@@ -68,7 +68,7 @@ class Ledger:
 
         Args:
             path: The file of the ledger.
-            key: The key of identifiers.
+            key: The key that replaces identifiers by pseudonyms.
         """
         with connected(path, "mode=rwc") as connection:
             connection.execute("PRAGMA journal_mode = WAL")

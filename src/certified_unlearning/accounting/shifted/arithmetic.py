@@ -92,8 +92,8 @@ def descent_floor(problem: Problem) -> RoundingFloor:
     """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
 
     Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back and every request
-    takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I))`` times the ``mu`` of one phase
-    and its noise. The total ``mu`` is at most ``sqrt(2)`` times the ``mu`` of one phase.
+    takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I)) mu``, where ``mu`` is that of a
+    single phase with its noise. The total is at most ``sqrt(2) mu``.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)

@@ -107,8 +107,8 @@ def _of_numbers(own: Words) -> tuple[Assumption, ...]:
     uncounted = Assumption(
         statement="every step starts from a sum with exactly Gaussian noise",
         status="assumed",
-        by="it starts from the stored sum, which is within noise_resolution of that; how much this increases the "
-        "effect of one record on the next release is not included",
+        by="it starts from the stored sum, which differs from the exact one by at most noise_resolution; this can "
+        "increase the effect of one record on the next release, and epsilon does not include the increase",
     )
     return (
         own.rounding,

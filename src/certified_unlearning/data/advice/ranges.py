@@ -9,7 +9,7 @@ from certified_unlearning.data.advice.shares import DominantColumn, Shares
 from certified_unlearning.data.tables.declaration import Table
 
 MOST_SHOWN = 8
-"""Largest number of columns that a line of advice names."""
+"""The largest number of columns that one line of advice can name."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 

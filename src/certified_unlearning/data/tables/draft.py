@@ -52,7 +52,7 @@ class Draft:
         features: The columns that the draft uses as features.
         left_out: The columns that are not used as features, each with the reason.
         norm: The draft's statement on the norm of rows, if any.
-        least: The smallest number of rows that surely belong to enough people, however many rows one person has.
+        least: The smallest number of rows that always belong to enough people, even if some people have many rows.
         of_people: Whether a column identifies the person of each row.
         categories: The values of each feature of categories; None is a missing value.
         prose: The text features.

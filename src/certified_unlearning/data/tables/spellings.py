@@ -221,7 +221,7 @@ def groups_of(spellings: Iterable[str]) -> list[Group]:
 
 
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return sentences on the groups, arranged by how spellings differ and by the identifiers that they become."""
+    """Return one sentence for all groups with the same kind of difference and the same consequence."""
     by_kind: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
         by_kind.setdefault((group.difference, _becomes(group)), []).append(group)

@@ -28,8 +28,8 @@ class Velocities(NamedTuple):
     """Velocities of one parameter, and a bound on them.
 
     Attributes:
-        of_upper: Velocity of the training whose parameters are the upper end of the box.
-        of_lower: Velocity of the training whose parameters are the lower end.
+        of_upper: Velocity of the parameters at the upper end of the box.
+        of_lower: Velocity of the parameters at the lower end of the box.
         largest: Upper bound of the absolute value of any neighbour's velocity, and of the two velocities above.
     """
 

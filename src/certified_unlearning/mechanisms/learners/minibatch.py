@@ -42,7 +42,7 @@ SCORE_NOISE = 0.05
 NOISE_OF_LONGEST = 5e-4
 """Upper limit of the default noise in a score, as a share of ``1 / m``.
 
-``1 / m`` bounds the norm of logistic regression's weights: the stronger the regulariser, the smaller are all scores.
+``1 / m`` bounds the norm of logistic regression's weights, so all scores are smaller if the regulariser is stronger.
 """
 BATCHES_LEARNED = 5.0
 """Number of times that the start fades by a factor ``e`` during learning."""

@@ -1,4 +1,4 @@
-"""Our own analysis, Cheaper than retraining, declared like a paper, so that its claims are checked, too."""
+"""Our own analysis, "Cheaper than retraining". It is declared like a paper, so that its claims are checked, too."""
 
 from certified_unlearning.papers.cheaper_than_retraining.audits.experiment import AUDIT
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST

@@ -49,7 +49,7 @@ def _epochs(values: Iterable[int]) -> str:
 
 
 def _listed(values: Iterable[int]) -> str:
-    """Return a list in words of the distinct numbers, in increasing order."""
+    """Return the distinct numbers in increasing order, as an enumeration for a sentence."""
     return _words([f"{each:,}" for each in sorted({*values})])
 
 

@@ -34,7 +34,7 @@ class Figure3b(Sweep):
     )
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         for size in self.records_per_request:
             if self.records % size:
                 return f"records_per_request contains {size}, which does not divide records = {self.records}"
@@ -114,7 +114,7 @@ class BeyondConvexity(Sweep):
     )
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         if self.strong_convexity > self.smoothness:
             return f"strong_convexity is {self.strong_convexity}, but must be at most smoothness = {self.smoothness}"
         if self.least_sigma >= self.most_sigma:

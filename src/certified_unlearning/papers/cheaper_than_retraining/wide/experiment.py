@@ -65,7 +65,8 @@ WIDE = Experiment(
         "nothing. The rows are synthetic and have norm 1. They are float32 like embeddings, with the k-th variance "
         "1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the "
         "preset’s data set.",
-        "Two panels with a row for each table and four marks in each row. Left: with two classes, requests are left "
-        "of refits. Right: requests are left of 1, and refits at scikit-learn’s own tolerance are far to the right.",
+        "Two panels with a row for each table and four marks in each row. In the left panel, with two classes, the "
+        "marks of requests are to the left of those of refits. In the right panel, the marks of requests are below 1, "
+        "and those of refits at scikit-learn’s own tolerance are far above 1.",
     ),
 )

@@ -63,7 +63,7 @@ class Wide(Sweep):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         points = [(each.rows, each.name) for each in self.tables]
         if len(set(points)) < len(points):
             return "tables contains the same table twice"

@@ -74,7 +74,7 @@ class Waves:
         Args:
             law: The coefficients of the distribution before these steps, shape ``(degrees,)``.
             records: The phases of the records.
-            steps: The number of steps, a whole number from 0 on.
+            steps: The number of steps, at least 0.
         """
         require_count(least=0, steps=steps)
         power = _step(self, records)

@@ -69,7 +69,7 @@ def advantage_of_full_knowledge(*, answers: Answers) -> float:
 
 @measure
 def advantage_by_right_labels(*, answers: Answers) -> float:
-    """Return the advantage of guessing that a target was learned if its own label is predicted (Yeom et al. 2018).
+    """Return the advantage of an attack that guesses "learned" if a target's own label is predicted (Yeom et al. 2018).
 
     The advantage is measured on the targets whose own prediction is certified, or on the other targets. It is the share
     of correct labels by the network with the target, minus the share by the networks without the target.

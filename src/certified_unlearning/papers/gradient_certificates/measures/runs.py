@@ -145,7 +145,7 @@ def fine_tuned_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]
 
 @measure
 def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma", "mode"]) -> list[Quantity]:
-    """Return the change of the share from each clipping level to the next larger one, or from unlearning to privacy."""
+    """Return how the share changes from one clipping level to the next larger one, or from unlearning to privacy."""
     rows = table_of(evidence, FINE_TUNING.name)
     other = "mode" if across == "gamma" else "gamma"
     found = []

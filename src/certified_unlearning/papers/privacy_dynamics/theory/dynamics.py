@@ -78,7 +78,7 @@ def theorem_2(
     lsi_constant: float | None = None,
     gamma: float = 0.5,
 ) -> RenyiCurve:
-    """Return Theorem 2, damped at the rate of a log-Sobolev constant, with the balancing constant of Eq. 68.
+    """Return the bound of Theorem 2, with the balancing constant of Eq. 68.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(1 - gamma) r eta K)) / (4 gamma (1 - gamma) r)`` with ``r = 2
     sigma^2 c``. ``gamma = 1/2`` is Theorem 2 as printed; ``gamma = 1`` is composition.

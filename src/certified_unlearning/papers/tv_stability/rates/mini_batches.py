@@ -142,8 +142,8 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
         settings: The settings of the learner.
         counts: The numbers of copies of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape
             ``(trials, 2 blocks)``, int64, for squared loss.
-        dimension: The dimension of a model, at least the number of blocks; in further columns, rows are 0, but noise is
-            not.
+        dimension: The dimension of a model, at least the number of blocks. If it is larger, the additional columns of
+            all rows are 0, but their noise is not.
         draws: A fresh source of noise and offsets.
         key: The seed of the batches.
     """

@@ -22,16 +22,15 @@ def replaced_members(
 ) -> npt.NDArray[np.float64]:
     """Return the distribution of the number of members of a batch that one edit of many records replaces.
 
-    Proposition 9's proof uses this distribution.
-
-    The edit replaces ``k_1`` records and either adds or removes ``k_2`` more.
+    Proposition 9's proof uses this distribution. The edit replaces ``k_1`` records and either adds or removes ``k_2``
+    more.
 
     Args:
         n: The number of records before the edit.
         batch_size: The batch size ``m``.
         replaced: The number ``k_1`` of replaced records.
-        added: The number ``k_2`` of added records, for an edit after which there are more records.
-        removed: The number ``k_2`` of removed records, for an edit after which there are fewer records.
+        added: The number ``k_2`` of records that the edit adds; 0 if it removes some.
+        removed: The number ``k_2`` of records that the edit removes; 0 if it adds some.
 
     Returns:
         The probabilities of 0 to ``m`` replaced members, shape ``(m + 1,)``.

@@ -73,9 +73,9 @@ def recourse_bound(*, rho: float, edits: int, printed: bool = False) -> float:
     Args:
         rho: The probability that one edit causes a recomputation, at the original size of the data set.
         edits: The number ``k`` of edits, fixed before the run, in any order.
-        printed: Whether to return the proposition's ``4 k rho``. Otherwise, the bound is ``2 k rho``, which follows
-            from exactness after every edit and the linearity of expectations while at least half of the records remain
-            (derived).
+        printed: Whether to return the proposition's ``4 k rho``. Otherwise, the bound is ``2 k rho``. We derived it for
+            edits that leave at least half of the records. It follows from exactness after every edit, and from the
+            linearity of expectations.
     """
     require_non_negative(rho=rho)
     require_count(least=0, edits=edits)
