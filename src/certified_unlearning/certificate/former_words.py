@@ -932,14 +932,14 @@ FORMER = (
     (
         "it goes on from what was stored, which is within noise_resolution of that; what this adds to how far one "
         "record moves the next release is not counted",
-        "it starts from the stored sum, which differs from the exact one by at most noise_resolution; this can increase "
-        "the effect of one record on the next release, and epsilon does not include the increase",
+        "it starts from the stored sum, which differs from the exact one by at most noise_resolution; this can "
+        "increase the effect of one record on the next release, and epsilon does not include the increase",
     ),
     (
         "it starts from the stored sum, which is within noise_resolution of that; how much this increases the effect "
         "of one record on the next release is not included",
-        "it starts from the stored sum, which differs from the exact one by at most noise_resolution; this can increase "
-        "the effect of one record on the next release, and epsilon does not include the increase",
+        "it starts from the stored sum, which differs from the exact one by at most noise_resolution; this can "
+        "increase the effect of one record on the next release, and epsilon does not include the increase",
     ),
     (
         "it is within noise_resolution of exact Gaussian noise, made of the operating system's or a cipher's bits; "

@@ -392,7 +392,7 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether fits can use a Hessian from float32 products, because it is positive definite; this halves the time."""
+        """Whether fits can use a Hessian from float32 products, which halves the time: it must be positive definite."""
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 

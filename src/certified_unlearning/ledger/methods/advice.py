@@ -89,8 +89,8 @@ class Advice(ABC, Generic[PlanT]):
     ) -> Option | None:
         """Return a model of the same mechanism with ``C``, epsilon or records multiplied; None if it cannot be planned.
 
-        The argument ``C`` is a factor on the present ``C``, and counts for the class with the largest weight. ``shares``
-        are the factors on the losses of each class's records; by default, the present factors.
+        The argument ``C`` is a factor on the present ``C``, and counts for the class with the largest weight.
+        ``shares`` are the factors on the losses of each class's records; by default, the present factors.
         """
 
     def _expected_again(self) -> PredictionScores:
