@@ -124,8 +124,8 @@ def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None
     right = tensors_of(stated)
     lower, upper = right["lower/0"], right["upper/0"]
     for tensors, said in (
-        ({"lower/0": torch.full_like(lower, torch.nan)}, "not finite"),
-        ({"lower/0": upper, "upper/0": lower}, "above the upper"),
+        ({"lower/0": torch.full_like(lower, torch.nan)}, "bounds of parameters must be finite"),
+        ({"lower/0": upper, "upper/0": lower}, "no lower bound may exceed its upper bound"),
         ({"parameters/0": right["parameters/0"] + 9}, "outside their box"),
         ({"lower/0": lower.flip(0), "upper/0": upper.flip(0)}, "not nested|outside their box"),
         ({"rows": right["rows"][:5]}, "inputs in the evidence are not those"),

@@ -159,7 +159,12 @@ def plan_command(inputs: Inputs, output: Path, experiment: str, settings: Any, s
         ("fig3b", {}, {"epsilon": float("nan")}, "--sweep: epsilon is nan, but must be a number above 0"),
         ("fig3a", {}, {"epsilon": [1.0, 0.0]}, "--sweep: epsilon contains 0.0, but must be a list of distinct"),
         ("fig3c", {}, {"sigma": [0.0]}, "--sweep: sigma contains 0.0, but must be a list of distinct numbers above 0"),
-        ("fig4", {}, {"sigma": 0}, "--sweep: sigma is 0, but must be Langevin's noise scale, a number above 0"),
+        (
+            "fig4",
+            {},
+            {"sigma": 0},
+            "--sweep: sigma is 0, but must be the noise scale of Langevin unlearning, a number above 0",
+        ),
         ("fig4", {"delta": 0}, {}, '--settings: delta is 0, but must be "1/n" or a number strictly between 0 and 1'),
         ("fig4", {"delta": 1.0}, {}, "--settings: delta is 1.0, but must be"),
         ("fig4", {"delta": "1e-3"}, {}, "--settings: delta is '1e-3', but must be"),

@@ -194,7 +194,7 @@ class TestUnlearning:
     def test_another_mechanism_that_claims_targets_is_refused(self, table):
         stated = model().fit(*table).unlearn([4]).certificate_
         edit = {"mechanism": "descent-to-delete", "accountant": "descent-to-delete shifted", "variant": "secret-state"}
-        with pytest.raises(CertificateError, match="only mechanism 'langevin'"):
+        with pytest.raises(CertificateError, match="only the mechanism 'langevin'"):
             certificate.verify(stated.model_copy(update={**edit, "epsilon_all_published": None}))
 
     def test_before_any_removal_nothing_is_guaranteed(self, table):

@@ -458,7 +458,9 @@ def test_clients_cannot_be_added_and_no_audit_with_single_records_is_made(model:
         ParameterError, match="no records can be added to a model of federated-averaging: sums of clients"
     ):
         add(model, tmp_path / "new.csv")
-    with pytest.raises(AssumptionError, match="by federated-averaging and cannot be audited: its clients leave with"):
+    with pytest.raises(
+        AssumptionError, match="of federated-averaging, and such models cannot be audited: its clients leave with"
+    ):
         audit_directory(model)
 
 

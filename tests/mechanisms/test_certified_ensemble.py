@@ -386,7 +386,7 @@ def test_training_goes_on_from_a_box() -> None:
     for one, other in zip(twice.box, due.box, strict=True):
         assert torch.equal(one.lower, other.lower)
         assert torch.equal(one.upper, other.upper)
-    with pytest.raises(ParameterError, match="box must have shapes"):
+    with pytest.raises(ParameterError, match="`box` must have the shapes"):
         train(settings.network, settings.descent, start, [batch], k=(1,), box=once.box)
     away = tuple(Interval(each.lower + 9, each.upper + 9) for each in once.box)
     with pytest.raises(IntervalError, match="left its box"):

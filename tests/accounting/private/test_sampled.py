@@ -120,7 +120,7 @@ def test_what_makes_no_sense_is_named(changes, named):
 
 def test_without_dp_accounting_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(ParameterError, match="extra private"):
+    with pytest.raises(ParameterError, match="extra `private`"):
         epsilon_of(1.0, share=0.1, steps=1, delta=0.1, relation="add-remove")
 
 

@@ -201,7 +201,9 @@ def test_what_leaves_hid_before_is_known_without_the_key_and_checked_with_it(old
     key = (tmp_path / "key").read_bytes()
     (tmp_path / "key").unlink()
     assert requests.status(old).head == verify(old, head).head == head
-    with pytest.raises(UnlearningError, match="may be from before the migration, which only the key can"):
+    with pytest.raises(
+        UnlearningError, match="may be from before the migration, which cannot be checked without the key"
+    ):
         verify(old, chained)
     sql(old, "UPDATE events SET payload = replace(payload, 'court', 'count') WHERE kind = 'held'")
     make_chain_again(old)
@@ -459,7 +461,8 @@ def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_b
     monkeypatch.undo()
     assert NEEDLE in place.read_bytes()
     with pytest.raises(
-        UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\).*nothing was recorded"
+        UnlearningError,
+        match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\).*nothing was recorded",
     ):
         requests.request(old, [address("p8")])
     assert not migrate(old).has_hidden
@@ -483,7 +486,9 @@ def test_a_backup_of_before_is_migrated_and_brought_to_the_present_by_the_log_of
         replay(old, place)
     # Its model knows people who were removed since.
     for command in (load_model, lambda model: report_on(model, address("p8")), verify, apply):
-        with pytest.raises(UnlearningError, match=r"only one of the two is migrated \(then run `unlearn migrate`\)"):
+        with pytest.raises(
+            UnlearningError, match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\)"
+        ):
             command(old)
     assert "until then, no guarantee is shown here" in str(requests.status(old).meaning)
     migrate(old)

@@ -395,7 +395,7 @@ def test_a_log_that_replaces_the_known_one_may_not_lack_its_events(model: Path, 
     log.write_bytes(before)
     requests.request(model, ["p9"])
     restore(model, backup)
-    with pytest.raises(DataError, match="another history of this one"):
+    with pytest.raises(DataError, match="another history of this directory"):
         replay(model, tmp_path / "old", log=tmp_path / "old")
     log.rename(tmp_path / "away")
     assert replay(model, tmp_path / "old", log=tmp_path / "old").events == 1

@@ -224,7 +224,7 @@ def test_a_certificate_that_short_learning_would_void_is_refused() -> None:
 
 def test_noise_that_rounding_would_swallow_is_refused() -> None:
     with pytest.raises(
-        AssumptionError, match=r"with sigma = 1e-07 rounding in float64 .* sigma = \S+ is enough"
+        AssumptionError, match=r"with sigma = 1e-07, rounding in float64 .* sigma = \S+ is enough"
     ) as caught:
         plan("fig4", sweep={"sigma": 1e-7})
     enough = float(str(caught.value).split("sigma = ")[-1].split()[0])

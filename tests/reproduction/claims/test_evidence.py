@@ -372,7 +372,7 @@ def test_descent_that_was_not_run_and_retraining_that_is_missing_are_named(copie
 
 def test_runs_of_other_accountants_only_say_nothing_of_the_paper(copied):
     evidence = without_runs(copied, "fig3c", lambda run: run.accountant == "lsi")
-    assert "hold no run of the accountant lsi" in verdict_of("runs-fig-3c-steps-fall", evidence).reason
+    assert "contain no run of the accountant lsi" in verdict_of("runs-fig-3c-steps-fall", evidence).reason
 
 
 # --- Real data. ---------------------------------------------------------------------------------------------
