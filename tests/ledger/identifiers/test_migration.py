@@ -462,7 +462,7 @@ def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_b
     assert NEEDLE in place.read_bytes()
     with pytest.raises(
         UnlearningError,
-        match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\).*nothing was recorded",
+        match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\).*nothing was rec",
     ):
         requests.request(old, [address("p8")])
     assert not migrate(old).has_hidden
