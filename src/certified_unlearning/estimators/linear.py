@@ -173,10 +173,10 @@ def require_short_rows(features: Any, why: str, name: str = "X") -> None:
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of {name} has norm {norms[worst]:.7g}, but {why} (it is the longest of "
-            f"{counted(longer, 'row')} with a norm above 1); give feature_ranges (a pair (low, high) for each column, "
-            f"known without these records), or set normalize=True (every row is divided by its own norm), or divide "
-            f"{name} by a public constant"
+            f"row {worst} of {name} has norm {norms[worst]:.7g}, but {why} ({counted(longer, 'row')} "
+            f"{'has' if longer == 1 else 'have'} a norm above 1, and this row is the longest); give feature_ranges (a pair "
+            "(low, high) for each column, known without these records), or set normalize=True (every row is divided by "
+            f"its own norm), or divide {name} by a public constant"
         )
 
 

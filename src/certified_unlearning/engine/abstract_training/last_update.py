@@ -68,8 +68,8 @@ def last_update(
         follows a hidden layer of ReLU units, and if the loss has two classes. There must be no momentum. Either
         gradients must be clamped, or there must be neither additions nor clipping. All records must be private, and
         there must be more records than any budget. All neighbours must have the same divisor. Bounds must be
-        ``updated`` and rounded outward. Neither the number of slopes nor, for the type of numbers, the number of
-        records may be too large. All numbers must be finite.
+        ``updated`` and rounded outward. There must not be too many slopes, and there must not be too many records for
+        the precision of the numbers. All numbers must be finite.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None

@@ -165,8 +165,8 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
     """Return numbers ``p`` and gaps such that ``sum v u >= sum v p - gap`` for all ``v`` and ``u``.
 
-    Each ``p`` is between the lower and the upper bound on its unit. A weight of known sign adds nothing to a gap,
-    except for upward rounding.
+    Each ``p`` is between the lower and the upper bound of its unit's activation. A weight of known sign adds nothing to
+    a gap, except for upward rounding.
 
     Args:
         weights: Weights of the units, shape ``(runs, units)``.

@@ -1,6 +1,6 @@
 """Networks whose outputs and gradients can be bounded.
 
-They are read from `torch.nn.Sequential`; a network with a layer that is not `SUPPORTED` is refused.
+They are read from `torch.nn.Sequential`; a network with a layer of any kind that is not in `SUPPORTED` is refused.
 
 Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: for each affine layer, a weight and, if
 there is one, a bias. The first axis of every tensor is the axis of *runs*, so that many boxes, or many models, are
