@@ -54,9 +54,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     arrays in place, so a copy must be a deep copy.
 
     Args:
-        sigma: Standard deviation of the noise on the published weights. With an intercept, the published weights are
-            ``sqrt(2)`` times scikit-learn's weights. With more noise, more records can be removed before the data are
-            read again.
+        sigma: Standard deviation of the noise on the published weights. With an intercept, the noise is on ``sqrt(2)``
+            times scikit-learn's weights. With more noise, more records can be removed before the data are read again.
         records_between_reads: Number of records that may be removed without reading the data again. The request that
             exceeds this number reads the data. None: the number is planned from ``n``, ``C``, ``sigma``, epsilon and
             delta. The number has no effect if the model is learned anew for every request.
