@@ -176,8 +176,7 @@ def require_short_rows(features: Any, why: str, name: str = "X") -> None:
             f"row {worst} of {name} has norm {norms[worst]:.7g}, but {why} ({counted(longer, 'row')} "
             f"{'has' if longer == 1 else 'have'} a norm above 1, and this row is the longest); give feature_ranges (a "
             "pair (low, high) for each column, known without these records), or set normalize=True (every row is "
-            "divided by "
-            f"its own norm), or divide {name} by a public constant"
+            f"divided by its own norm), or divide {name} by a public constant"
         )
 
 
