@@ -54,10 +54,10 @@ class OutputError(UnlearningError):
 
 
 class Interrupted(BaseException):
-    """Ctrl-C was pressed. It is no error, and `except Exception` does not catch it.
+    """Ctrl-C was pressed. It is not an error, and `except Exception` does not catch it.
 
     Attributes:
-        known: Information for the user, as a sentence without its full stop; empty for none.
+        known: Information for the user, as a sentence without its full stop; empty if there is none.
     """
 
     known = ""

@@ -230,10 +230,12 @@ def test_what_cannot_be_audited_is_refused_before_anything_is_written(newton: Pa
     with pytest.raises(DataError, match="lock is missing"):
         audit_directory(tmp_path)
     with pytest.raises(
-        DataError, match=r"answers\.csv is no model directory \(it is a file\); `unlearn init` makes one"
+        DataError, match=r"answers\.csv is not a model directory \(it is a file\); `unlearn init` makes one"
     ):
         audit_directory(tmp_path / "answers.csv")
-    with pytest.raises(DataError, match=r"none is no model directory \(nothing is there\); `unlearn init` makes one"):
+    with pytest.raises(
+        DataError, match=r"none is not a model directory \(nothing is there\); `unlearn init` makes one"
+    ):
         audit_directory(tmp_path / "none")
     with pytest.raises(DataError, match="too few for 500 canaries"):
         audit_directory(newton, canaries=1000)

@@ -326,7 +326,7 @@ class TestMistakes:
     def test_the_longest_row_is_named(self, parity):
         rows = parity[0].copy()
         rows[[5, 8]] *= [[1.5], [2.5]]
-        with pytest.raises(DataError, match=r"row 8 of X has norm 2\.5, the longest of 2 rows above 1"):
+        with pytest.raises(DataError, match=r"row 8 of X has norm 2\.5, .* \(2 rows have a norm above 1"):
             model().fit(rows, parity[1])
         assert model(normalize=True).fit(rows, parity[1]).score(*parity) > 0.8
 

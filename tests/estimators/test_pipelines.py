@@ -144,7 +144,7 @@ def test_labels_are_known_from_a_frame_or_from_a_series_and_else_the_error_says_
     quietly(scaled.fit(frame[["age"]], labels), index=["P3"])
     with pytest.raises(ParameterError) as error:
         unlearn(scaled.fit(frame[["age"]], labels.tolist()), index=["P3"])
-    for remedy in ("frame.index.isin(labels)", "a series of the data frame as y", 'set_output(transform="pandas")'):
+    for remedy in ("frame.index.isin(labels)", "a column of the data frame as y", 'set_output(transform="pandas")'):
         assert remedy in str(error.value)
     quietly(scaled.set_output(transform="pandas").fit(frame[["age"]], labels.tolist()), index=["P3"])
     assert scaled[-1].remaining_[3] == 4
@@ -154,7 +154,9 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
     frame, labels = people
     backwards = frame[["age"]].set_axis(np.arange(RECORDS)[::-1])
     loses = make_pipeline(Normalizer(), FunctionTransformer(pd.DataFrame), last()).fit(backwards, labels.tolist())
-    with pytest.raises(ParameterError, match=r"could name other records than you mean: .* positions \(indices=\)"):
+    with pytest.raises(
+        ParameterError, match=r"could select other records than the ones you mean: .* positions \(indices=\)"
+    ):
         unlearn(loses, index=[5])
     assert len(loses[-1].remaining_) == RECORDS
     # As the estimator sees it: rows without labels, and classes with other ones.
@@ -263,7 +265,7 @@ def test_what_is_not_checked_or_not_known_is_said(people):
     frame, labels = people
     own_function = make_pipeline(FunctionTransformer(lambda rows: rows + 1), last()).fit(frame[["age"]], labels)
     report = str(quietly(own_function, [3]))
-    assert "that it looks at one record at a time is not checked" in report
+    assert "keeps nothing if it looks at one record at a time; this condition is not checked" in report
     assert report.endswith("holds for the pipeline if the conditions that are not checked are true.")
     own_class = make_pipeline(Own(), last()).fit(frame[["age"]], labels)
     with pytest.warns(UserWarning, match=r"own \(Own, unknown\)"):
@@ -318,7 +320,7 @@ def test_a_number_that_could_mean_two_records_is_refused_in_a_search_within_a_se
     pipeline = make_pipeline(Normalizer(), FunctionTransformer(pd.DataFrame), last())
     search = GridSearchCV(GridSearchCV(pipeline, {"normalizer__norm": ["l2"]}, cv=2), {"cv": [2]}, cv=2)
     search.fit(backwards, labels.tolist())
-    with pytest.raises(ParameterError, match="could name other records than you mean"):
+    with pytest.raises(ParameterError, match="could select other records than the ones you mean"):
         unlearn(search, index=[5])
     assert len(search.best_estimator_.best_estimator_[-1].remaining_) == RECORDS
     # A pipeline of one step loses no label, wherever it stands.
@@ -348,7 +350,7 @@ def test_a_frozen_last_step_is_refused_for_it_may_know_other_records(people):
 def test_a_report_says_that_labels_of_y_decide_where_rows_reach_the_last_step_without_any(people):
     frame, labels = people
     others = labels.set_axis(labels.index[::-1])
-    said = "if X had other labels in its index, the labels of y decide which records are meant"
+    said = "If the index of X had other labels, the labels of y decide which records are meant"
     pipeline = make_pipeline(Normalizer(), last()).fit(frame[["age"]], others)
     assert said in str(PipelineReport.of(pipeline))
     assert said not in str(quietly(pipeline, [0]))

@@ -77,7 +77,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(estimator):
     with pytest.raises(
         DataError,
         match=r"1,000,000 records of 5,000,000 features.*takes 8e\+04 GB, but this machine has [\d.]+ GB of memory; "
-        r"2\*\*\d+ = [\d,]+ features, by hashing, need [\d.]+ GB\. CertifiedLogisticRegression",
+        r"rows of 2\*\*\d+ = [\d,]+ hashed features need [\d.]+ GB\. CertifiedLogisticRegression",
     ):
         estimator.fit(wide, np.arange(1_000_000) % 2)
 
@@ -87,7 +87,7 @@ def test_memory_that_another_program_has_gives_the_same_sentence():
         def toarray(self, *_, **__):
             raise MemoryError
 
-    with pytest.raises(DataError, match="3 records of 2 features, and becomes dense rows"):
+    with pytest.raises(DataError, match="3 records of 2 features, and is converted to dense rows"):
         dense(Full(np.ones((3, 2))))
 
 

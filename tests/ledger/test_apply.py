@@ -207,7 +207,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
     unfinished = ModelDirectory(tmp_path / ".model.unfinished")
     unfinished.path.mkdir()
     unfinished.lock.touch()
-    with unfinished.locked(), pytest.raises(StorageError, match="another `unlearn` is at work on"):
+    with unfinished.locked(), pytest.raises(StorageError, match="another `unlearn` command is using"):
         make_model(tmp_path / "model", original.data)
 
 

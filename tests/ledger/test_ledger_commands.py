@@ -55,7 +55,7 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
     (tmp_path / "empty").mkdir()
     result = unlearn("verify", tmp_path / "empty", model, "--head", "0" * 64)
     assert result.exit_code == 1
-    assert "empty is no model directory" in result.stderr
+    assert "empty is not a model directory" in result.stderr
     assert "ledger.sqlite was tampered with: no event in it has the head 000" in result.stderr
 
 

@@ -117,7 +117,7 @@ def test_requests_and_status_go_on_while_an_apply_is_at_work_and_a_second_apply_
     requests.request(model, ["p3"])
     with ModelDirectory(model).locked():
         assert fork("apply", model) == 1
-        with pytest.raises(UnlearningError, match=f"another `unlearn` is at work on {model}; wait until it has fin"):
+        with pytest.raises(UnlearningError, match=f"another `unlearn` command is using {model}; wait until it has fin"):
             apply(model)
         requests.request(model, ["p4"])
         status = requests.status(model)
@@ -147,7 +147,7 @@ def test_what_is_requested_while_a_batch_is_being_applied_waits_for_the_next_one
 
 @pytest.mark.parametrize("command", [requests.status, apply, lambda path: requests.request(path, ["p3"])])
 def test_a_directory_without_a_ledger_is_one_sentence(tmp_path: Path, command: object) -> None:
-    with pytest.raises(UnlearningError, match=r"is no model directory \(.* is missing\); `unlearn init` makes one$"):
+    with pytest.raises(UnlearningError, match=r"is not a model directory \(.* is missing\); `unlearn init` makes one$"):
         command(tmp_path)  # type: ignore[operator]
     assert list(tmp_path.iterdir()) == []
 

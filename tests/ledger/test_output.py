@@ -98,7 +98,7 @@ def test_init_that_cannot_say_what_it_begins_makes_nothing(original: Original, t
 def test_an_error_is_not_hidden_by_a_full_standard_output(tmp_path: Path) -> None:
     status, errors = run_with("> /dev/full", "status", tmp_path)
     assert status == 1
-    assert "is no model directory" in errors
+    assert "is not a model directory" in errors
 
 
 def test_an_interruption_while_it_is_printed_says_what_was_done() -> None:

@@ -329,7 +329,7 @@ def test_mechanisms_of_classes_refuse_numbers_in_one_sentence(original: Original
             "income: 'much' in 450 rows, the first is row 1, expected numbers: leave out such rows, or write numbers",
         ),
         (12.5, "the label income is 12.5 in every row, so there is nothing to predict"),
-        ([70_000 + row for row in range(450)], "every income lies outside its range, 0 to 60,000, and is"),
+        ([70_000 + row for row in range(450)], "every income lies outside its range, 0 to 60,000, so all"),
         (
             [*range(449), None],
             "income: missing in row 450: leave out such rows, or write numbers like 1234.5",

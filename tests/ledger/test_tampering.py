@@ -298,7 +298,7 @@ def test_a_ledger_made_again_with_other_words_than_its_certificates_is_found(
     used: Path, name: str, value: object
 ) -> None:
     restate(used, "applied", **{name: value})
-    with pytest.raises(UnlearningError, match=f"states another {name} than certificate-2.json"):
+    with pytest.raises(UnlearningError, match=f"states a different {name} from certificate-2.json"):
         verify(used)
 
 

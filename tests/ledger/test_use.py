@@ -365,7 +365,7 @@ def test_an_apply_in_between_is_noticed(model: Path, monkeypatch: pytest.MonkeyP
         return weights
 
     monkeypatch.setattr(quality, "read_weights", slowly)
-    with pytest.raises(BusyError, match="has finished meanwhile"):
+    with pytest.raises(BusyError, match="has finished in the meantime"):
         quality_left(model)
 
 

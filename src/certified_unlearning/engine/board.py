@@ -120,7 +120,7 @@ def board(
     """Create shared memory; all processes must call this function together.
 
     Args:
-        size: Number of bytes of one process's place; rounded up to a multiple of `LINE`.
+        size: Number of bytes for each process; rounded up to a multiple of `LINE`.
         rank: Number of this process.
         ranks: Number of processes.
         of_first: Function that returns to every process what the first process passed.
@@ -184,7 +184,7 @@ def _address_of(descriptor: int) -> bytes | None:
 
 
 def _opened(address: bytes, size: int) -> int | None:
-    """Return a descriptor of the first process's file; None if the file is missing or another file has its address."""
+    """Return a descriptor of the first process's file; None if ``address`` leads to no file, or to another file."""
     path, called = address.decode().split("\n")
     try:
         if str(Path(path).readlink()) != called:

@@ -43,7 +43,7 @@ class CyclicObjective(Objective, Protocol):
     """Interface of a loss whose steps use one mini-batch after another."""
 
     def seek(self, step: int) -> None:
-        """Make step number ``step`` of the cycle, counted from 0, the next step."""
+        """Continue at step ``step`` of the cycle; steps are counted from 0."""
 
     def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
         """Apply the first few of the given noisy steps of one trial, and return their number, possibly 0."""

@@ -37,10 +37,10 @@ WORTH_A_THREAD = 250_000
 
 @contextmanager
 def threads_for(numbers: int) -> Iterator[None]:
-    """Use a single thread while steps process few numbers.
+    """Use a single thread within the block if a step processes few numbers.
 
-    For such steps, waiting for a second thread takes longer than the work itself. On shared cores, it took up to 45
-    times as long.
+    If a step processes few numbers, waiting for a second thread takes longer than the work itself. On shared cores, it
+    took up to 45 times as long.
     """
     if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
         yield

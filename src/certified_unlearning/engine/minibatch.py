@@ -123,7 +123,7 @@ class CyclicObjective:
         }
 
     def seek(self, step: int) -> None:
-        """Make step number ``step`` of the cycle, counted from 0, the next step."""
+        """Continue at step ``step`` of the cycle; steps are counted from 0."""
         self._batch = step % self.batches
 
     def descend(self, weights: Tensor, step_size: float) -> None:
@@ -140,7 +140,7 @@ class CyclicObjective:
             step_size: Step size, ``eta``.
             noise_std: Standard deviation of a step's noise; 0 for none.
             key: Address of the trial's noise.
-            steps: Numbers of the steps in the stream of noise.
+            steps: Step numbers in the stream of noise.
 
         Returns:
             Number of steps taken (see `engine.compiled.minibatch`); 0 if the kernel cannot take these steps.
@@ -190,7 +190,10 @@ class CyclicObjective:
         return block
 
     def _gradient(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
-        """Return the sum of the gradients of ``rows``, shaped like ``by_output``; the first row is row ``first``."""
+        """Return the sum of the gradients of ``rows``, shaped like ``by_output``.
+
+        ``first`` is the number of the first of these rows.
+        """
         return torch.mm(self._derivatives(by_output, rows, first), rows)
 
     def _derivatives(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:

@@ -30,7 +30,7 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
     """Run the command ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
 
     Raises:
-        ProcessError: A process ended before its work was done; all other processes were then ended, too.
+        ProcessError: A process ended before its work was done; all other processes were then terminated as well.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

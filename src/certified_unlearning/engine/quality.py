@@ -18,7 +18,8 @@ def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -
     """Return the `MEASURES` of each trial's model.
 
     Args:
-        weights: Weights, shape ``(trials, d)``; class after class for more than two classes.
+        weights: Weights, shape ``(trials, d)``. With more than two classes, ``d`` is ``classes * features``, class by
+            class.
         features: Rows, shape ``(n_test, features)``.
         labels: Labels, shape ``(n_test,)``: -1 or +1 for two classes, and integers from 0 for more. Each class must
             have a record.

@@ -58,8 +58,9 @@ def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
 
     Args:
         out: Tensor to fill, shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or
-            float64, on a CPU or CUDA. The numbers for fewer steps are not the first numbers for more steps, although
-            both come from the same bits. Therefore, an address must be used with only one shape and type.
+            float64, on a CPU or CUDA. The numbers depend on ``steps``: a tensor with fewer steps does not get the first
+            numbers of a tensor with more steps, although both are computed from the same bits. Therefore, an address
+            must be used with only one shape and type.
         keys: Address of each trial.
         first: Number of the first of these blocks in each trial's stream.
     """
@@ -105,7 +106,7 @@ Places: TypeAlias = Sequence[tuple[int, int]]
 
 
 def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
-    """Return ``count`` random signed integers for each place, of the width and on the device of ``like``."""
+    """Return ``count`` random signed integers for each place; their width and device are those of ``like``."""
     if like.is_cuda:
         return _bits_of_torch(places, count, like)
     bits = np.empty((len(places), count), {torch.float32: np.int32, torch.float64: np.int64}[like.dtype])

@@ -8,8 +8,8 @@ exchanged through shared memory (`board`) instead of messages. Every process com
 includes noise: noise has addresses (`randomness`), so all processes draw the same numbers. Together with the sums of
 gradients, the processes exchange checksums of their weights' bits; if a single weight differs, the checksums differ.
 
-The number of successive additions is at most the number that `accounting.core.rounding` assumes. These are the
-additions of a block's rows, of the parts of products, of a constant part, and in the levels of the tree.
+The number of successive additions is at most the number that `accounting.core.rounding` assumes. These additions are
+those of a block's rows, of the parts of products, of a constant part, and of the levels of the tree.
 """
 
 import json
@@ -242,7 +242,10 @@ class SharedCheckpoint(Checkpoint):
             self._own.save(tensors, position)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the state that the first process reads, because other processes may see files late or not at all."""
+        """Return the state to every process.
+
+        Only the first process reads the file, because other processes may see files late or not at all.
+        """
         saved = self._own.load() if self._shards.writes else None
         content = None
         if saved is not None:

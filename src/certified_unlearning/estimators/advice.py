@@ -1,7 +1,8 @@
-"""Warnings before learning that a model may be useless or slow to learn; the guarantee does not depend on them.
+"""Warnings, given before learning, that a model may be useless or slow to learn.
 
-The warning about too much noise is computed from the plan alone. It reads no record, so it reveals nothing about the
-records. The warning about one dominating column is computed from the records.
+The guarantee does not depend on these warnings. The warning about too much noise is computed from the plan alone. It
+reads no record, so it reveals nothing about the records. The warning about one dominating column is computed from the
+records.
 """
 
 import sys
@@ -25,11 +26,11 @@ with the advised ``C``. Up to 0.1, accuracy is near the best. Between 0.1 and th
 and there is no warning.
 """
 GOOD = 0.25
-"""Largest noise that a ``C`` or ``alpha`` advised by a warning may cause, as a fraction of the largest score."""
+"""Largest noise, as a fraction of the largest score, at which a warning still advises a value of ``C`` or ``alpha``."""
 NEAR_BEST = 0.05
-"""Limit of the noise that is tried first; `GOOD` is used if no ``C`` meets it. With 100 to 1000 records of five
-features, the noise `GOOD` makes AUC 0.04 to 0.2 lower. AUC is then hardly higher than with the noise that causes a
-warning.
+"""Limit on the noise that is tried first, and is stricter than `GOOD`. If no ``C`` meets this limit, `GOOD` is used.
+With 100 to 1000 records of five features, the noise `GOOD` lowers AUC by 0.04 to 0.2. AUC is then hardly higher than
+with the noise that causes a warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""
@@ -45,9 +46,9 @@ class Strength:
     Attributes:
         name: ``C`` or ``alpha``.
         value: Value of the parameter.
-        candidates: Values that may be advised; better ones come first.
+        candidates: Values that a warning may advise; better values come first.
         per_record: Function that describes a value relative to the number of records, such as ``C n = 30``.
-        noises: Upper limits of the noise with the advised value, in the order in which they are tried.
+        noises: Upper limits on the noise that the advised value causes, in the order in which the limits are tried.
     """
 
     name: str

@@ -49,7 +49,9 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> ClassWeights:
         unknown = [label for label in class_weight if label not in classes.tolist()]
         raise ParameterError(f"class_weight names {unknown}, but the classes of y are {classes.tolist()}") from error
     if weights.max() == 0:
-        raise ParameterError("class_weight must be above 0 for some class, got 0 for all: nothing would be learned")
+        raise ParameterError(
+            "class_weight must be above 0 for at least one class, got 0 for all: nothing would be learned"
+        )
     return ClassWeights.divided(weights.tolist())
 
 

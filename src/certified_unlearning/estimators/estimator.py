@@ -61,9 +61,10 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             ``feature_ranges`` or ``data_norm`` scales the row down.
         feature_ranges: Public bounds of the features: one pair ``(low, high)`` for all features, or one pair for each
             feature, shape ``(features, 2)``. Values outside these ranges are clipped, and the ranges are mapped to [-1,
-            1]. Rows are then divided by ``sqrt(features)``, by their own norm with ``normalize``, or by ``data_norm``
-            if it is given. Use what is known about such data in general, *not* the smallest and largest values of these
-            records. Those values would reveal something about removed records, contrary to what the certificate states.
+            1]. Rows are then divided by ``sqrt(features)``. If ``normalize`` is true, each row is divided by its own
+            norm instead. If ``data_norm`` is given, rows are scaled with ``data_norm`` instead. Use what is known about
+            such data in general, *not* the smallest and largest values of these records. Those values would reveal
+            something about removed records, contrary to what the certificate states.
         data_norm: Public bound on the norm of a row. Like the ranges, the bound must not be computed from the data.
             Rows of a larger norm are scaled down to the bound. Then all rows are divided by the bound. With
             ``feature_ranges``, the bound applies to the rows after the mapping to [-1, 1]. ``data_norm`` cannot be
@@ -282,7 +283,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             return []
         return [
             f"- {' and '.join(given)} {'were' if given != ['data_norm'] else 'was'} not taken from the records: each "
-            "record was clipped or scaled by itself to what was given"
+            "record was clipped or scaled separately, with the given numbers"
         ]
 
     def _report(self, stated: Certificate, said: Sequence[str], measured: Sequence[str] = ()) -> str:

@@ -23,11 +23,11 @@ ROWS_AT_ONCE = 8192
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearModel(UnlearningEstimator):
-    """A model that computes scores of rows of norm at most 1 from weights, with a regularised intercept or without one.
+    """A model whose weights give scores to rows of norm at most 1, with or without a regularised intercept.
 
     With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. This row has
-    norm at most 1 if ``x`` has. The weights of such rows are ``sqrt(2)`` times scikit-learn's weights, so the
-    regulariser's strength is halved.
+    norm at most 1 if ``x`` has norm at most 1. The weights of such rows are ``sqrt(2)`` times scikit-learn's weights,
+    so the regulariser's strength is halved.
 
     Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to features that were scaled by
     ``feature_ranges``, ``data_norm`` or ``normalize``.
@@ -89,13 +89,14 @@ class LinearModel(UnlearningEstimator):
         return None
 
     def _public_objective(self) -> PublicObjective | None:
-        """Return a fitted model's objective; None if it has several scores, or if descent stops before the minimum."""
+        """Return a fitted model's objective; None if the model has several scores, or stops before the minimum."""
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
-        """Draw weights of models fitted like this one, of these models after a removal, and of the comparator.
+        """Draw weights of models of three kinds.
 
-        This model is not changed.
+        The models of the first kind are fitted like this model. The models of the second kind are those of the first
+        kind after a removal. The models of the third kind are comparators. This model is not changed.
 
         Args:
             gone: Positions of the removed records; no other records are removed.
@@ -143,7 +144,7 @@ class LinearModel(UnlearningEstimator):
             require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _rows(self, features: Any) -> Any:
-        """Turn features whose norms were checked into rows, in a new array."""
+        """Convert features to rows, in a new array; the norms must have been checked before."""
         if self.normalize or self._scaling() is not None:
             features = self._seen(features.astype(np.float64, copy=False))  # In float32, rows would get too long.
         return self._with_intercept(features)
@@ -172,10 +173,10 @@ def require_short_rows(features: Any, why: str, name: str = "X") -> None:
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of {name} has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
-            f"{why}; "
-            "give feature_ranges, a pair (low, high) for each column, known without these "
-            f"records; or divide {name} by a public constant, or set normalize=True to divide every row by its own norm"
+            f"row {worst} of {name} has norm {norms[worst]:.7g}, but {why} ({counted(longer, 'row')} "
+            f"{'has' if longer == 1 else 'have'} a norm above 1, and this row is the longest); give feature_ranges (a "
+            "pair (low, high) for each column, known without these records), or set normalize=True (every row is "
+            f"divided by its own norm), or divide {name} by a public constant"
         )
 
 

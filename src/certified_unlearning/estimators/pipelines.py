@@ -23,7 +23,7 @@ Learned = Literal["nothing", "unchecked", "learned", "unknown"]
 
 @dataclass(frozen=True)
 class StepReport:
-    """A report on what one step, before the last step, learned from the records.
+    """A report on what one step of a pipeline, other than the last step, learned from the records.
 
     Attributes:
         name: Name of the step; names of nested steps are joined by two underscores, as in ``set_params``.
@@ -72,16 +72,16 @@ class PipelineReport:
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
-        """Reports on steps that keep something of removed records, and on steps for which this is unknown."""
+        """Reports on steps that keep something that depends on removed records, or may keep it."""
         return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
 
     def __repr__(self) -> str:
-        """Return the report in words."""
+        """Return the report as text."""
         said = [f"- {step}" for step in self.steps]
         if self.labels_of_y:
             said.append(
-                "Labels (index=) are those of y, because rows reached the last step without labels: if X had other "
-                "labels in its index, the labels of y decide which records are meant."
+                "index= refers to the labels in the index of y, because rows reached the last step without labels. If "
+                "the index of X had other labels, the labels of y decide which records are meant."
             )
         return "\n".join([*said, self._conclusion()])
 
@@ -107,9 +107,9 @@ class PipelineReport:
 def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) -> PipelineReport:
     """Remove records from the last step of a fitted scikit-learn pipeline, and report what other steps keep of them.
 
-    The last step unlearns in place, as with its own ``unlearn``. The other steps are not changed. A warning names the
-    steps that keep what they learned from the removed records, because the certificate of the last step does not cover
-    these steps.
+    The last step unlearns in place, as if its method ``unlearn`` were called directly. The other steps are not changed.
+    A warning names the steps that keep what they learned from the removed records, because the certificate of the last
+    step does not cover these steps.
 
     Args:
         model: A fitted ``Pipeline`` whose last step is an estimator of this package, or such an estimator alone. A
@@ -131,9 +131,9 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
     last, steps = _taken_apart(model)
     if index is not None and _is_behind_steps(model) and getattr(last, "_rows_are_only_numbered", False):
         raise ParameterError(
-            "index= could name other records than you mean: the last step saw rows numbered from 0, perhaps because an "
-            "earlier step dropped the data frame's index. If the frame's own index is 0 to n - 1, give the labels as "
-            "positions (indices=)"
+            "index= could select other records than the ones you mean: the last step saw rows numbered from 0, perhaps "
+            "because an earlier step dropped the data frame's index. If the frame's own index is 0 to n - 1, give the "
+            "labels as positions (indices=)"
         )
     last.unlearn(indices, index=index)
     labels_of_y = index is not None and _labels_are_of_y(model, last)
@@ -141,7 +141,7 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
     if report.kept:
         warnings.warn(
             f"the certificate of the last step ({report.last}) does not cover what earlier steps keep of the removed "
-            f"records: {', '.join(map(_named, report.kept))}; print the report that unlearn returns for details",
+            f"records: {', '.join(map(_named, report.kept))}; for details, print the report that unlearn returns",
             stacklevel=2,
         )
     return report
@@ -173,8 +173,8 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     if isinstance(model, FrozenEstimator):
         raise ParameterError(
             f"{prefix.removesuffix('__') or 'the model'} is a FrozenEstimator, which was fitted before, perhaps on "
-            "other records than these; give unlearn the frozen model (its attribute estimator), and name records "
-            "among those that this model was fitted on"
+            "other records; give unlearn the frozen model (its attribute estimator), and name only records on which "
+            "this model was fitted"
         )
     end = model
     while isinstance(end, Pipeline) and end.steps:
@@ -242,16 +242,16 @@ def _cached(pipeline: Pipeline, prefix: str) -> Iterator[StepReport]:
 
 
 def _learned_by(step: Any) -> tuple[Learned, str]:
-    """Return what a transformer learned from the records, as a keyword and in words."""
+    """Return what a transformer learned from the records: a keyword, and a phrase that describes it."""
     name = type(step).__name__
     of_scikit_learn = type(step).__module__.startswith("sklearn.")
     if of_scikit_learn and name == "FrozenEstimator":
-        return "unchecked", "was fitted before and is frozen; that it was not fitted on these records is not checked"
+        return "unchecked", "was fitted before and is frozen; it is not checked whether it was fitted on these records"
     if hasattr(step, "__sklearn_tags__") and not step.__sklearn_tags__().requires_fit:
         if of_scikit_learn and (name != "FunctionTransformer" or _is_known_ufunc(step.func)):
             return "nothing", "learned nothing: it looks at one record at a time"
         if of_scikit_learn or not _fitted_attributes(step, flags=True):
-            return "unchecked", "keeps nothing; that it looks at one record at a time is not checked"
+            return "unchecked", "keeps nothing if it looks at one record at a time; this condition is not checked"
     attributes = _fitted_attributes(step, flags=not of_scikit_learn)
     if not of_scikit_learn:
         among = f"; its fitted attributes are {attributes}" if attributes else ""
@@ -319,6 +319,6 @@ _LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
         "its vocabulary was given, and it does not weight words by how many records contain them",
     ),
 }
-"""Transformers of scikit-learn that learn nothing from the records with certain parameters. All other transformers are
-assumed to learn something.
+"""Transformers of scikit-learn that, with certain parameters, learn nothing from the records. All other transformers
+are assumed to learn something.
 """

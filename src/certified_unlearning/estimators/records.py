@@ -1,4 +1,4 @@
-"""The records to which a model was fitted: their rows and labels, the remaining records, and names in requests."""
+"""The records to which a model was fitted: their rows, labels and names in requests, and which of them remain."""
 
 import copy
 import secrets
@@ -129,14 +129,14 @@ class RecordStore:
         return replace(after, rows=np.delete(self.rows, at, axis=0), labels=np.delete(self.labels, at), places=places)
 
     def with_others(self, gone: Positions, rows: Any, labels: Any) -> "RecordStore":
-        """Return a store with new arrays, in which other records replace some records."""
+        """Return a store with new arrays, in which some records are replaced with others."""
         at = self.known_places[gone]
         after = replace(self.without(gone), rows=copy.deepcopy(self.rows), labels=copy.deepcopy(self.labels))
         after.rows[at], after.labels[at] = rows, labels
         return after
 
     def extended(self, more: FrameIndex | None, records: int) -> "RecordStore":
-        """Return a store with places for more records, which may come with a data frame's index."""
+        """Return a store with places for more records; ``more`` is the index of these records, if they have one."""
         index = None if self.index is None else self.index.extended(more, records)
         first = len(self.known_places)
         places = np.concatenate([self.known_places, np.arange(first, first + records)])
@@ -150,7 +150,7 @@ class RecordStore:
         return RemovedRecords(at, self.rows[at], self.labels[at], names, whole)
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
-        """Replace records by others or by zeros; the replaced records lose their places and names.
+        """Replace records with others or with zeros; the replaced records lose their places and names.
 
         Sparse rows are replaced by empty rows in new arrays. In the old arrays, a row of zeros would reveal its number
         of entries.

@@ -20,7 +20,7 @@ class FrameIndex:
     Attributes:
         labels: One label for each record. The label of a removed record becomes None, because it may be a person's
             name. The attribute itself is None if the index only numbers the records from ``0`` to ``n - 1``.
-        of_y: Whether the labels come from the classes or targets, because the rows had no labels.
+        of_y: Whether the labels come from the index of ``y``, because the rows ``X`` had no index with labels.
     """
 
     labels: NDArray[Any] | None
@@ -28,12 +28,12 @@ class FrameIndex:
 
     @classmethod
     def of(cls, X: Any, y: Any = None) -> Self | None:
-        """Return the index of a pandas data frame, or of the classes or targets fitted with it.
+        """Return the index of the data frame ``X``; if ``X`` is not a data frame, return the index of ``y``.
 
         Args:
             X: Data frame, or any other object.
-            y: Classes or targets. If ``X`` is not a data frame, for instance after a scaler that returns an array, the
-                labels of a series are used.
+            y: Classes or targets. If ``X`` is not a data frame, for instance because a scaler returned an array, and
+                ``y`` is a pandas series, the index of ``y`` is used.
 
         Returns:
             The index. None if there is no index. Also None if ``X`` is only numbered and ``y`` has labels, because a
@@ -84,7 +84,7 @@ class FrameIndex:
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
     def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
-        """Return the index with the labels of more records added; a record without a label gets the label None."""
+        """Return the index, extended by the labels of new records; a record without a label gets the label None."""
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -141,8 +141,7 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
         frame_index: Index of the fitted data frame; None if ``X`` was not a data frame.
 
     Raises:
-        ParameterError: Both or neither of ``indices`` and ``index`` are given, or it is not clear which records are
-            meant.
+        ParameterError: Both or neither of ``indices`` and ``index`` are given. It is unclear which records are meant.
     """
     if (indices is None) == (index is None):
         raise ParameterError(
@@ -152,10 +151,10 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if index is not None:
         if frame_index is None:
             raise ParameterError(
-                "index= names records by the labels of a data frame, but X was not a data frame, its labels were "
-                "not kept, or y had other labels; give positions, or a mask such as frame.index.isin(labels), or fit "
-                "with "
-                'a series of the data frame as y, or fit a pipeline after set_output(transform="pandas")'
+                "index= names records by the labels in the index of a data frame, but these labels are unknown: X was "
+                "not a data frame, its index was not kept, or the index of y had other labels; give positions; give a "
+                "mask such as frame.index.isin(labels); fit again with a column of the data frame as y; or fit a "
+                'pipeline after set_output(transform="pandas")'
             )
         return frame_index.positions_of(index)
     try:

@@ -1,4 +1,4 @@
-"""Conversion of sparse rows to dense rows, and public scaling of features to ranges and of rows to a norm.
+"""Conversion of sparse rows to dense rows, and scaling of features and rows with public numbers.
 
 Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers. So
 a removed record has no effect on the scaling of others.
@@ -167,15 +167,16 @@ def _checked_norm(data_norm: float, normalize: bool) -> float:
 def _too_large(records: int, features: int, needed: float, memory: int) -> DataError:
     width = 1 << max(0, int(FITS * memory / needed * features).bit_length() - 1)
     narrower = (
-        f"; 2**{width.bit_length() - 1} = {width:,} features, by hashing, need {needed * width / features / 1e9:.2g} GB"
+        f"; rows of 2**{width.bit_length() - 1} = {width:,} hashed features need "
+        f"{needed * width / features / 1e9:.2g} GB"
         if 1 < width < features
         else ""
     )
     return DataError(
-        f"X is sparse, with {counted(records, 'record')} of {counted(features, 'feature')}, and becomes dense rows "
-        f"here: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of memory{narrower}. "
-        "CertifiedLogisticRegression and CertifiedRidge keep rows sparse, with normalize, data_norm, or feature_ranges "
-        "from -a to a"
+        f"X is sparse, with {counted(records, 'record')} of {counted(features, 'feature')}, and is converted to "
+        f"dense rows here: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of "
+        f"memory{narrower}. CertifiedLogisticRegression and CertifiedRidge keep rows sparse if rows are scaled by "
+        "normalize, by data_norm, or by feature_ranges from -a to a"
     )
 
 

@@ -118,8 +118,8 @@ def opened_for_work(path: Path) -> Iterator[tuple[ModelDirectory, Ledger, State,
     """Lock a directory against other commands that change it, check the ledger's chain, and yield its content.
 
     Raises:
-        DataError: The log in the second place has more events, as after a restore.
-        StorageError: The log in the second place is missing.
+        DataError: The second copy of the log has more events than the ledger, as happens after a restore.
+        StorageError: The second copy of the log is missing.
     """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:

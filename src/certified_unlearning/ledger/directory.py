@@ -106,19 +106,19 @@ class ModelDirectory:
         return self.path / f"digest-key-{version}"
 
     def added_features(self, version: int) -> Path:
-        """Return the path of the rows that a version adds, which wait there until they are in the training copy."""
+        """Return the path where a version's new rows wait until they are in the training copy."""
         return self.path / f"added-features-{version}.float32"
 
     def added_labels(self, version: int) -> Path:
-        """Return the path of the labels or targets that a version adds, which wait there like its rows."""
+        """Return the path where a version's new labels or targets wait until they are in the training copy."""
         return self.path / f"added-labels-{version}{self.label_file().suffix}"
 
     def added_rows(self, version: int) -> Path:
-        """Return the path of sparse rows and labels that a version adds, until they are in the version's own copy."""
+        """Return the path where a version's new sparse rows and labels wait until they are in its own copy."""
         return self.path / f"added-rows-{version}.safetensors"
 
     def _added(self, version: int) -> tuple[Path, ...]:
-        """Return the paths of all files that may contain a version's new records before they are added."""
+        """Return the paths of all files in which a version's new records may wait until the records are added."""
         return self.added_features(version), self.added_labels(version), self.added_rows(version)
 
     def leftovers(self, state: State) -> list[Path]:
@@ -184,11 +184,12 @@ class ModelDirectory:
         The system releases the lock when the process ends, even if it is killed.
 
         Args:
-            shared: Whether other commands may hold a shared lock at the same time. No `apply` can run then, either.
+            shared: Whether the lock is shared, so that other commands may hold a shared lock at the same time. No
+                `apply` can run while a command holds a shared lock.
 
         Raises:
             BusyError: Another command holds the lock.
-            DataError: There is no lock file, so this is no model directory.
+            DataError: There is no lock file, so this is not a model directory.
             StorageError: The lock file cannot be opened.
         """
         try:
@@ -201,12 +202,12 @@ class ModelDirectory:
                 if self.path.exists()
                 else "nothing is there"
             )
-            raise DataError(f"{self.path} is no model directory ({why}); `unlearn init` makes one") from error
+            raise DataError(f"{self.path} is not a model directory ({why}); `unlearn init` makes one") from error
         except OSError as error:
             raise StorageError(f"cannot lock {self.path}: {error.strerror}") from error
         try:
             if not _flock(descriptor, shared):
-                raise BusyError(f"another `unlearn` is at work on {self.path}; wait until it has finished")
+                raise BusyError(f"another `unlearn` command is using {self.path}; wait until it has finished")
             yield
         finally:
             os.close(descriptor)

@@ -45,7 +45,7 @@ from certified_unlearning.vocabulary import ClassesFrom
 
 @dataclass(frozen=True)
 class Contents:
-    """The data that `init` read and its plan, which the operator sees before learning begins.
+    """The data that `init` read, and the plan that it made; the operator sees both before learning begins.
 
     The counts depend on the records, so they are printed and never stored.
 
@@ -56,16 +56,16 @@ class Contents:
         numbers: The length of the list of numbers that represents the features of one record.
         classes: The number of records of each class; empty if numbers are predicted.
         classes_from: Whether the classes were declared, or taken from the records; None if numbers are predicted.
-        targets: Counts of the numbers to predict; None for classes.
-        noise: An upper bound on the standard deviation of the noise in a prediction, in the unit of the label; None for
-            classes.
+        targets: Counts of the targets; None if classes are predicted.
+        noise: An upper bound on the standard deviation of the noise in a prediction, in the unit of the label; None if
+            classes are predicted.
         records: The number of records, which is the number of rows of the table.
         people: The number of different identifiers.
         spellings: Groups of identifiers that look like spellings of one identifier.
         absent: Identifiers that stand for a missing identifier, such as NULL, and occur in one row each.
         wordless: The number of rows without words, for each column of text.
         plan: The plan of the mechanism.
-        words: The plan in words.
+        words: A description of the plan, as text.
         seconds: The estimated time that learning takes, in seconds.
     """
 
@@ -105,7 +105,7 @@ def initialise(
         table: The declaration of the table: the path of the records, and how they become rows, labels and identifiers.
             All records are training records, so the declaration must have no split.
         mechanism: The name of one of `MECHANISMS`.
-        device: The device that takes noisy steps, now and later.
+        device: The device on which noisy steps are computed, now and later.
         key_file: A new file for the key of identifiers; by default, the key is kept in the directory.
         planned: A function that is called before learning begins, with what was read and what is planned.
         log: A new file outside the directory, for a second copy of the log.
@@ -253,7 +253,7 @@ class _Copied(NamedTuple):
         features: Number of columns of the training copy.
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
-        targets: Counts of the numbers to predict; None for classes.
+        targets: Counts of the targets; None if classes are predicted.
         spellings: Groups of identifiers that look like spellings of one identifier.
         absent: Identifiers that stand for a missing identifier, and the number of rows of each.
         wordless: Number of rows without words, for each column of text.
@@ -331,7 +331,8 @@ def _require_varied(table: Table, targets: TargetCounts) -> None:
     if targets.most <= low or targets.least >= high:
         raise DataError(
             f"{table.path}: every {table.label} lies outside its range, {with_commas(low)} to {with_commas(high)}, "
-            f"and is replaced by the same end of the range; declare a range that contains values of {table.label}"
+            "so all values would be replaced by the same end of the range; declare a range that contains values of "
+            f"{table.label}"
         )
 
 

@@ -1,8 +1,8 @@
 """The table of the mechanisms that a model directory can have.
 
 An entry names the settings of the mechanism (`ledger.settings`) and its method (`ledger.methods`). The command line
-makes the options of `init` from the settings. The settings make the plan, which is stored in `model.json`, and describe
-it in words. The method carries the plan out.
+makes the options of `init` from the settings. The settings make the plan, and a description of the plan as text. The
+plan is stored in `model.json`, and the method carries out the plan.
 
 The table has no heavy imports, because the command line reads it whenever it starts.
 """
@@ -34,7 +34,7 @@ class LedgerMechanism(NamedTuple):
         name: The name of the mechanism in ``--mechanism`` and in plans.
         title: A description of the mechanism, for the help of the command line.
         settings: The class of its settings, which makes plans.
-        method: A function that imports and returns the class that carries plans out.
+        method: A function that imports and returns the class that carries out plans.
         own: Options that users associate with this mechanism. If another mechanism refuses one of them, the message
             names this mechanism.
     """
@@ -102,7 +102,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         ),
         LedgerMechanism(
             "certified-ensemble",
-            "networks that answer with the label of the ensemble trained without the removed records, or with no label",
+            "an ensemble of networks, which gives the label that an ensemble trained without the removed records would "
+            "give, or gives no label",
             EnsembleSettings,
             _certified_answers,
             frozenset({"shards", "slices", "budgets", "hidden", "bound"}),
@@ -113,8 +114,8 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
         LedgerMechanism(
             "federated-averaging",
-            "each client has all rows of one identifier and sends changes of the model; epsilon is 0 as above, and a "
-            "request reads only the rows of its client, unless rounds are repeated",
+            f"each client has all rows of one identifier, and sends changes of the model; {_EXACT}; unless rounds are "
+            "repeated, a request reads only the rows of its client",
             FederatedSettings,
             _federated_steps,
             frozenset({"local_steps", "clip", "recompute"}),

@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
     Attributes:
         weights: The published weights, shape ``(d,)``.
         reading: The way in which all rows were read for the version; see `Answered`.
-        secret: The state from which the next request is answered, besides the weights; None if there is none.
+        secret: The state that is needed, in addition to the weights, to answer the next request; None if there is none.
     """
 
     weights: NDArray[Any]
@@ -86,7 +86,7 @@ class Method(ABC, Generic[PlanT]):
         plan: The plan of the mechanism.
         dataset: The name of the data in certificates.
         features: The name of the features in certificates.
-        hashed: The settings by which columns of text became numbers.
+        hashed: The settings with which columns of text were converted to numbers.
     """
 
     plans: ClassVar[tuple[type, ...]]
@@ -116,7 +116,7 @@ class Method(ABC, Generic[PlanT]):
         return None
 
     def deal(self) -> None:
-        """Put the training copy into the order in which it is read; by default, the order stays."""
+        """Put the training copy into the order in which it is read; by default, the order is unchanged."""
 
     @abstractmethod
     def learn(self, device: torch.device) -> Outcome:
@@ -164,13 +164,13 @@ class Method(ABC, Generic[PlanT]):
             rows: The batch's rows of the table, ascending.
             taken: The batch's records before they were zeroed, for a method that `needs_what_it_removes`. None if the
                 batch adds records, or if an interrupted `apply` has zeroed them.
-            device: The device that takes noisy steps.
+            device: The device on which noisy steps are computed.
         """
 
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Recompute what the mechanism can from the remaining records, and compare the current version with the result.
+        """Recompute as much as possible from the remaining records, and compare the current version with the result.
 
         By default nothing is recomputed: nobody keeps the noise, and without it, published weights cannot be
         recomputed.

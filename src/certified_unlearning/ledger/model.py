@@ -47,10 +47,11 @@ class StoredModel(BaseModel):
     Attributes:
         format: Format of the directory.
         dataset: The name of the data in certificates.
-        table: The declaration by which a table became rows, labels and identifiers, with names of columns and classes.
+        table: The declaration by which a table became rows, labels and identifiers. The declaration contains the names
+            of columns and classes.
         intercept: Whether the model has an intercept: rows ``x`` became ``(x, 1) / sqrt(2)``.
         learner: The plan of the mechanism.
-        device: The device that takes noisy steps: auto, cpu or cuda.
+        device: The device on which noisy steps are computed: auto, cpu or cuda.
         classes_from: The origin of the table's list of classes; None if an earlier `init` did not record it.
     """
 
@@ -71,7 +72,7 @@ class StoredModel(BaseModel):
 
     @property
     def hashed(self) -> tuple[Text, ...]:
-        """The settings by which each column of text became numbers, in the order of the columns in a row."""
+        """The settings with which columns of text were converted to numbers, in the order of the columns in a row."""
         return tuple(self.table.text[column] for column in self.table.features or () if column in self.table.text)
 
 

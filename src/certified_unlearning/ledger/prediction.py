@@ -140,7 +140,7 @@ class LoadedModel:
             rows: Rows, shape ``(n, len(feature_names))``, as `rows` returns them.
 
         Raises:
-            ParameterError: The rows have a wrong number of features.
+            ParameterError: The rows have the wrong number of features.
         """
         return scores_of(self._features(rows), self.weights)
 
@@ -170,7 +170,7 @@ class LoadedModel:
     def choose_threshold(self, criterion: str, blocks: Iterable[Records], positive: object = None) -> Threshold:
         """Choose a decision threshold on labelled records that are not training records of the model.
 
-        A threshold that is chosen on training records would reveal something of them, even after their removal. A
+        A threshold that is chosen on training records would reveal something about them, even after their removal. A
         threshold also reveals how this version of the model behaves, so choose it anew after every `apply`.
 
         Args:
@@ -272,7 +272,7 @@ class LoadedRegression(LoadedModel):
         self._scale = TargetScale.of(model.table.target_range, "target_range", intercept=model.intercept)
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Raise an error, because a model that predicts numbers has no scores of classes.
+        """Raise an error, because a model that predicts numbers has no class scores.
 
         Raises:
             ParameterError: In all cases.
@@ -374,7 +374,7 @@ def load_model(path: str | Path) -> LoadedModel:
     Raises:
         DataError: There is no model, or a file cannot be read.
         LedgerError: A file differs from what the log records about it. Or the directory was restored from a backup, and
-            its log in the second place has a newer version.
+            the second copy of its log has a newer version.
     """
     directory = ModelDirectory(Path(path))
     if is_copy(directory.path):

@@ -1,7 +1,7 @@
 """Quality of the current version on the remaining training records, for the operator only.
 
 The quality is computed from the records, and no noise is added, so no guarantee covers it. A value from before a
-removal may reveal something of the removed records. So each call computes the quality anew, and does not write it to
+removal may reveal something about the removed records. So each call computes the quality anew, and does not write it to
 any file. Rows are read block by block. The module has no heavy imports, because `status` works without PyTorch.
 """
 
@@ -62,7 +62,7 @@ def require_same(path: Path, before: State, after: State) -> None:
     """Raise `BusyError` if an `apply` has begun or finished between two states."""
     require_whole(path, after)
     if before.current != after.current:
-        raise BusyError(f"an `apply` on {path} has finished meanwhile")
+        raise BusyError(f"an `apply` on {path} has finished in the meantime")
 
 
 def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality | TargetQuality:
@@ -91,7 +91,7 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
 
 
 class RecordsLeft:
-    """The remaining rows of the training copy, each with the number of its class, from 0, or with its target.
+    """The remaining rows of the training copy, each with its class or its target; classes are numbered from 0.
 
     Attributes:
         left: Whether each row of the copy remains, shape ``(n,)``.

@@ -40,7 +40,8 @@ class Skipped(NamedTuple):
     Attributes:
         identifier: The person's identifier.
         answer: The reason why the removal was not requested now.
-        recorded: The time when this answer, the earlier request or its hold was recorded, in UTC.
+        recorded: The time, in UTC, of the event to which the answer refers: the earlier request, the hold on it, or the
+            answer that there are no records.
         version: The version that removed the records; None if no version removed them.
         applied: The time when that version became the current one, in UTC; None without a version.
     """
@@ -61,7 +62,7 @@ class Recorded:
         records: The number of these people's rows.
         pending: The number of requests that now wait for `apply`.
         head: The head of the log, with which anybody can later prove that the request was recorded.
-        requested: The number of rows of each of these people, by their identifiers.
+        requested: The number of rows of each person whose removal was requested, keyed by identifier.
         skipped: The people who were skipped, each with the answer that is in the log.
         repeated: Identifiers that were named more than once; each counts as one.
     """
@@ -99,9 +100,10 @@ def request(
         terms: The terms of the requests: when they were received and are due, and why they must wait, if they must.
 
     Raises:
-        ParameterError: Nobody is named; a person is named twice, is unknown or was named in an earlier request; or a
-            similar identifier is left out. With ``skip_unknown``: an unknown identifier is similar to one that is, or
-            was, in the data; or it stands for a missing identifier, is a header, or holds several identifiers.
+        ParameterError: Nobody is named. A person is named twice, is unknown, or was named in an earlier request. An
+            identifier in the data is similar to a named identifier, and is not named itself. With ``skip_unknown``: an
+            unknown identifier is similar to one that is, or was, in the data; or it stands for a missing identifier, is
+            a header, or holds several identifiers.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -208,7 +210,8 @@ def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
 def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
     """Return how many of these people have records in the training copy, and how many have asked to be removed.
 
-    People who had no records in the data when they asked count, too: their records must not be used either.
+    People are also counted if they had no records in the data when they asked, because their records must not be used
+    either.
 
     Raises:
         DataError: There is no model, or its ledger is damaged.
@@ -227,7 +230,7 @@ class Status:
         state: State of the ledger.
         head: The head of the log.
         open_requests: The requests that wait or are on hold.
-        absent: The number of people who had no records in the data when they asked, and who got this answer.
+        absent: The number of people who asked to be removed, and were told that they had no records in the data.
         copies: The copies of the model elsewhere.
         is_busy: Whether an `apply` or an `add` is running.
         source: A note about the file that the data came from; None if it is unchanged.
@@ -239,7 +242,7 @@ class Status:
             the guarantee cannot be shown; None if nothing is guaranteed.
         interruption: A note about an interrupted command; None if there was none.
         in_clear: Whether the ledger stores plain identifiers, as in earlier releases.
-        log: The state of the log in the second place; None if there is none.
+        log: The state of the second copy of the log; None if there is no second copy.
     """
 
     state: State
@@ -297,7 +300,10 @@ def status(path: Path) -> Status:
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
-    """Return the files that an interrupted `apply` left, and whether an `apply` is running; in that case, no files."""
+    """Return the files that an interrupted `apply` left, and whether an `apply` is running.
+
+    If an `apply` is running, no files are returned.
+    """
     try:
         with directory.locked(shared=True):
             return tuple(directory.leftovers(state)), False
@@ -321,7 +327,7 @@ def current_certificate(directory: ModelDirectory, state: State) -> "LedgerCerti
 
 
 class Labels(NamedTuple):
-    """The content of `model.json` about the labels.
+    """The part of `model.json` that describes the labels.
 
     Attributes:
         classes_from: The origin of the list of classes; None if it is not recorded.
@@ -335,7 +341,7 @@ class Labels(NamedTuple):
 
 
 def about_labels(directory: ModelDirectory) -> Labels:
-    """Return the content of `model.json` about the labels.
+    """Return the part of `model.json` that describes the labels.
 
     The file is read as plain JSON, because its Pydantic model imports the learners.
 
@@ -373,7 +379,8 @@ def source_changed(directory: ModelDirectory, state: State, key: bytes | None = 
     Args:
         directory: The model directory.
         state: State of the ledger.
-        key: The key of the file's digest. With it, the file is read even if its time of change is unchanged.
+        key: The key of the file's digest. If the key is given, the file is read even if its modification time is
+            unchanged.
     """
     start = state.start
     if len(state.versions) > 1:

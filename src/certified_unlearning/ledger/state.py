@@ -101,10 +101,10 @@ class Version:
         kind: Kind of its certificate; None if an earlier release did not record it.
         removed_before: Whether records were removed from an earlier version.
         event: The number of its event.
-        lost_before: The number of lost versions that were published before this version. This version does not follow
-            from them.
-        lost_since: The number of versions that were published after this version and lost. The statement of this
-            version's certificate about all versions does not count them.
+        lost_before: The number of lost versions that were published before this version. This version is not derived
+            from the lost versions.
+        lost_since: The number of lost versions that were published after this version. The statement of this version's
+            certificate about all versions does not count them.
     """
 
     version: int
@@ -137,7 +137,10 @@ class Version:
 
     @property
     def stated(self) -> "Stated":
-        """The certificate's numbers, from the ledger; no epsilon for all versions if later versions were lost."""
+        """The certificate's numbers, as the ledger records them.
+
+        If later versions were lost, epsilon for all versions is left out.
+        """
         from certified_unlearning.certificate.base import Stated
 
         every = None if self.lost_since else self.epsilon_all_published
@@ -164,7 +167,7 @@ class Version:
         lost = self.lost_before + self.lost_since
         if not lost:
             return scope
-        counts = "and the number for all versions counts them"
+        counts = "and the epsilon for all versions takes lost versions into account"
         if self.stated.epsilon_all_published is None:
             counts = "so nothing is stated about all versions together"
         # A guarantee of equal answers needs no assumption on the restore.
@@ -213,7 +216,7 @@ class Restored(NamedTuple):
     Attributes:
         time: The time when `replay` recorded the restore, in UTC.
         name: A random name: every restore has a different name, and a migration keeps it.
-        to: The number of the event from which the model went on.
+        to: The number of the event to whose state the restore returned.
     """
 
     time: str
@@ -261,7 +264,7 @@ class State:
         return next(answers, None)
 
     def time_of(self, number: int) -> str | None:
-        """Return the time when a version became current; None if it has not yet, or was lost."""
+        """Return the time when a version became current; None if the version was lost, or is not current yet."""
         return next((version.time for version in self.versions if version.version == number), None)
 
     @property
@@ -270,7 +273,10 @@ class State:
         return self.largest_version + 1
 
     def is_gone(self, request: Event) -> bool:
-        """Return whether a restore lost the records of a request or hold: `add` had added them after the backup."""
+        """Return whether a restore lost the records of a request or hold.
+
+        A restore loses records that `add` had added after the backup.
+        """
         came_with = int(request.payload.get("added_with", 1))
         planned = None if self.planned is None else self.planned.version
         return came_with not in (1, planned) and self.time_of(came_with) is None
@@ -378,7 +384,7 @@ class _Course:
         self._note(first)
 
     def takes(self, event: Event) -> bool:
-        """Process the next event, and return whether it follows from those before."""
+        """Process the next event, and return whether it follows from the previous events."""
         if event.kind == "planned" and self.planned is None:
             follows = self._plan(Batch.read(event.payload))
         elif event.kind == "applied" and self.planned is not None:

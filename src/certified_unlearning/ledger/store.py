@@ -1,4 +1,4 @@
-"""The ledger: a log of events that are only ever appended, each chained to the one before by its hash.
+"""The ledger: a log to which events are only appended. Each event contains the hash of the previous event.
 
 `Ledger` opens the SQLite file, appends events, and looks them up. `Ledger.owners` has the owner of each row. The file
 has everything that a request needs, and nothing else: no features, no labels, and no digests of single records. People
@@ -90,7 +90,9 @@ class Ledger:
             StorageError: The file cannot be opened or written, or another command keeps it busy.
         """
         if not path.exists():
-            raise DataError(f"{path.parent} is no model directory ({path.name} is missing); `unlearn init` makes one")
+            raise DataError(
+                f"{path.parent} is not a model directory ({path.name} is missing); `unlearn init` makes one"
+            )
         mode = "mode=rw"
         if read_only:
             # If SQLite may not make its side files and there are none, no command is writing either.
@@ -150,7 +152,7 @@ class Ledger:
         if self.names.hides_people:
             row = self._connection.execute("SELECT key_check FROM identifier_key").fetchone()
             if row is None:
-                raise LedgerError(f"{self.path} was tampered with: it does not say which key of identifiers it has")
+                raise LedgerError(f"{self.path} was tampered with: it does not say which key of identifiers it uses")
             return str(row[0])
         first = self._connection.execute("SELECT payload FROM events ORDER BY sequence LIMIT 1").fetchone()
         return None if first is None else payload_of(first[0], 1).get("key_check")
@@ -159,14 +161,14 @@ class Ledger:
     def transaction(self, *, follows: bool = True) -> Iterator[None]:
         """Append all or nothing: what the block appends is durable when the block ends, and undone if it raises.
 
-        If the log is also kept in a second place, it is written there first.
+        If there is a second copy of the log, this copy is written first.
 
         Args:
-            follows: Whether the log in the second place is written. A migration writes that log anew afterwards.
+            follows: Whether the second copy of the log is written. A migration rewrites this copy afterwards.
 
         Raises:
-            DataError: The log in the second place has events that the ledger lacks, or has other events.
-            StorageError: The log in the second place is missing, or cannot be written.
+            DataError: The second copy of the log has events that the ledger lacks, or has other events.
+            StorageError: The second copy of the log is missing, or cannot be written.
         """
         self._connection.execute("BEGIN IMMEDIATE")
         take_back: Callable[[], object] | None = None
@@ -179,7 +181,7 @@ class Ledger:
             # If the disk was full, SQLite has rolled back by itself.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            # If the events were committed nevertheless, the log in the second place gets them with the next event.
+            # If the events were committed nevertheless, the second copy of the log gets them with the next event.
             if take_back is not None:
                 take_back()
             raise
@@ -197,7 +199,10 @@ class Ledger:
         self._connection.execute("RELEASE attempt")
 
     def _follow(self, before: Last) -> Callable[[], object] | None:
-        """Write new events to the second place's log; return a function that undoes this, or None if there are none."""
+        """Write new events to the second copy of the log.
+
+        Return a function that undoes this, or None if nothing was written.
+        """
         path = self.log()
         if path is None or self.last() == before:
             return None
@@ -205,20 +210,20 @@ class Ledger:
         return follow(path, self.path.parent, before, self.hash_of, self.rows_after, is_new=is_new)
 
     def log(self) -> Path | None:
-        """Return the file of the log in the second place; None if there is none."""
+        """Return the file of the second copy of the log; None if there is no second copy."""
         query = "SELECT payload FROM events WHERE kind = 'logged' ORDER BY sequence DESC LIMIT 1"
         row = self._connection.execute(query).fetchone()
         path = None if row is None else json.loads(row[0])["path"]
         return None if path is None else Path(path)
 
     def earlier_logs(self) -> list[Path]:
-        """Return the former files of the log in a second place, which no command writes any more."""
+        """Return the files of earlier second copies of the log, which no command writes any more."""
         paths = [event.payload["path"] for event in self.events("logged")]
         places = dict.fromkeys(Path(path) for path in paths if path is not None)
         return [place for place in places if place != self.log()]
 
     def standing(self) -> Standing | None:
-        """Return the state of the log in the second place, compared with the ledger; None if there is no such log."""
+        """Return the state of the second copy of the log, compared with the ledger; None if there is no second copy."""
         path = self.log()
         return None if path is None else standing_of(path, self.last(), self.hash_of)
 
@@ -313,18 +318,22 @@ class Ledger:
         return [event_of(row) for row in self._connection.execute(query)]
 
     def count_requests(self, after: int) -> tuple[int, int]:
-        """Return the count of requests with numbers above ``after``, and their largest number (``after`` if none)."""
+        """Return how many requests have a number above ``after``, and the largest of these numbers.
+
+        If there are no such requests, the second result is ``after``.
+        """
         query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
         count, last = self._connection.execute(query, (after, after)).fetchone()
         return count, last
 
     def requests(self, after: int, up_to: int, gone: Callable[[Event], bool]) -> dict[str, int]:
-        """Return each person's number of records at the time of the request, for the requests in a range.
+        """Return, for each request in a range, the number of records that the person had at the time of the request.
 
         Args:
             after: The number of the last event before the requests.
             up_to: The number of the last request.
-            gone: A function that returns whether no record of a request's person is left. Such requests are left out.
+            gone: A function that returns whether no record is left of the person whom a request names. Such requests
+                are left out.
         """
         query = f"SELECT {COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
         events = [event_of(row) for row in self._connection.execute(query, (after, up_to))]

@@ -2,7 +2,7 @@
 
 Each piece of advice is tried on some of the remaining training records (`data.advice.trial`) before it is given. The
 mechanism decides what is tried (`methods.advice`). The results are computed from records, and no noise is added, so
-they are not written to any file. The trial takes seconds and loads scikit-learn and PyTorch, so it is only made if a
+they are not written to any file. The trial takes seconds and loads scikit-learn and PyTorch, so it is run only if a
 warning is due.
 """
 
@@ -27,7 +27,7 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.weights import read_weights, scores_of
 
 _LEAST = 20
-"""Fewest records with targets on which advice is tried."""
+"""Smallest number of records with targets for which advice is tried."""
 
 
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:

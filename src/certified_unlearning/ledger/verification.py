@@ -56,7 +56,7 @@ class Verified:
         strangers: Files that do not belong to a model directory. They were not checked.
         unchecked: A note about what was not checked because the key of identifiers cannot be read; None if everything
             was checked.
-        log: The state of the log in the second place; None if there is none.
+        log: The state of the second copy of the log; None if there is no second copy.
     """
 
     state: State
@@ -210,7 +210,7 @@ def _has_chained(ledger: Ledger, sealed_hashes: Collection[str], chained: str) -
 def _sealed_hashes(ledger: Ledger, leaves: Sequence[Leaf]) -> set[str]:
     """Return the keyed digests of the old hashes, after a check that a migration wrote them.
 
-    Without the key of identifiers they cannot be checked, so the result is then empty.
+    If the key of identifiers is missing, the digests cannot be checked, and the result is empty.
 
     Raises:
         LedgerError: The digests differ from those that the migration wrote.
@@ -278,7 +278,7 @@ def _check_certificate(
         raise LedgerError(f"{path} was tampered with: it covers removals other than those in the ledger")
     for name, stated in stated_by(certified).items():
         if getattr(version, name) != stated and (name, version.certificate) != ("kind", KINDS[certified.kind]):
-            raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")
+            raise LedgerError(f"{directory.ledger} was tampered with: it states a different {name} from {path.name}")
     return certified
 
 

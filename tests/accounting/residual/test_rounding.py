@@ -126,7 +126,7 @@ def test_a_hessian_a_downdate_and_a_product_are_within_their_bounds(n: int, d: i
 
 @pytest.mark.parametrize("matrix", [np.zeros((3, 3)), np.zeros((3, 3), np.float32, "F")])
 def test_a_matrix_that_cannot_be_changed_in_place_is_not_downdated(matrix):
-    with pytest.raises(ParameterError, match="must be float64 and lie in Fortran's order"):
+    with pytest.raises(ParameterError, match="must be float64 and in Fortran order"):
         downdate(matrix, np.ones((1, 3)), 10)
 
 

@@ -36,7 +36,7 @@ def test_any_stream_of_edits_leaves_what_a_set_would_hold() -> None:
         ([4], [], "record 4 cannot be deleted: there is no such record"),
         ([9], [], "record 9 cannot be deleted: there is no such record"),
         ([-1], [], "record -1 cannot be deleted: there is no such record"),
-        ([1, 1], [], r"must be different, got \[1, 1\]"),
+        ([1, 1], [], r"must be distinct, got \[1, 1\]"),
         ([1], [4], r"ascend and be at least 6, because smaller ids are never used again.*got \[4\]"),
         ([1], [7, 7], r"got \[7, 7\]"),
     ],
@@ -52,9 +52,9 @@ def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(
 
 
 def test_ids_must_be_different_and_a_deleted_one_stays_used_after_it_was_stored() -> None:
-    with pytest.raises(ParameterError, match="must be different whole numbers"):
+    with pytest.raises(ParameterError, match="must be distinct whole numbers"):
         Alive(ids(1, 1))
-    with pytest.raises(ParameterError, match="must be different whole numbers"):
+    with pytest.raises(ParameterError, match="must be distinct whole numbers"):
         Alive(ids(-1, 1))
     again = Alive(ids(0, 1), next_id=9)
     with pytest.raises(ParameterError, match="at least 9"):

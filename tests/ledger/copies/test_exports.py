@@ -164,7 +164,7 @@ def test_where_no_copy_may_go_is_one_sentence(model: Path, tmp_path: Path) -> No
             export(model, name=name)
     with pytest.raises(ParameterError, match=r"no copy is called 'served' \(copies: there are none\)"):
         withdraw(model, "served")
-    with pytest.raises(DataError, match="is no model directory"):
+    with pytest.raises(DataError, match="is not a model directory"):
         export(tmp_path / "served", name="served")
     assert requests.status(model).copies == []
 

@@ -439,7 +439,7 @@ def test_nothing_is_recorded_where_nothing_can_be_sent(
     ModelDirectory(churn).weights(1).write_bytes(b"others")
     with pytest.raises(UnlearningError, match="was tampered with: it is not the model that the ledger recorded"):
         track(churn)
-    with pytest.raises(DataError, match="is no model directory"):
+    with pytest.raises(DataError, match="is not a model directory"):
         track(churn.parent)
     assert events(churn) == recorded
     assert store.versions() == {}

@@ -118,7 +118,7 @@ def another_subject(model: Path) -> None:
         (another_subject, "its first 2 events are not those of the head"),
         (lambda model: sql(model, "PRAGMA user_version = 0"), "the owner of a row|not those of the head|was replaced"),
         (lambda model: sql(model, "PRAGMA user_version = 3"), "has the format 3 of a later release"),
-        (lambda model: sql(model, "DELETE FROM identifier_key"), "it does not say which key of identifiers it has"),
+        (lambda model: sql(model, "DELETE FROM identifier_key"), "it does not say which key of identifiers it uses"),
         (
             lambda model: sql(model, "UPDATE identifier_key SET key_check = 'a'"),
             "was replaced or is another model's: it is not the key that",

@@ -87,7 +87,7 @@ def test_certificates_count_lost_releases_or_state_nothing_of_all(lost: tuple[Pa
     if certified.mechanism == "newton-removal":
         # Four models were published: versions 1 to 4.
         assert certified.releases == 4  # type: ignore[attr-defined]
-        assert "and the number for all versions counts them" in current.scope.sentence
+        assert "and the epsilon for all versions takes lost versions into account" in current.scope.sentence
         assert current.scope.adaptive
     else:
         assert stated.epsilon_all_published is None

@@ -30,7 +30,7 @@ class Velocities(NamedTuple):
     Attributes:
         of_upper: Velocity of the parameters at the upper end of the box.
         of_lower: Velocity of the parameters at the lower end of the box.
-        largest: Upper bound of the absolute value of any neighbour's velocity, and of the two velocities above.
+        largest: Upper bound on the absolute value of any neighbour's velocity, and of the two velocities above.
     """
 
     of_upper: Tensor
@@ -43,15 +43,15 @@ def followed(
 ) -> tuple[Box, tuple[Velocities, ...]]:
     """Return the box and the velocities after an update.
 
-    In every update, training on a neighbour has a rounding error of a few units in the last place of the terms, and so
-    has the computation of the ends. Such an error acts like a change of the direction or of a parameter, so bounds are
-    moved outward by a bound on these errors.
+    Rounding errors occur in every update, both in training on a neighbour and in the computation of the ends of the
+    box. Each of these errors is a few units in the last place of the terms. Such an error acts like a change of the
+    direction or of a parameter, so bounds are moved outward by a bound on these errors.
 
     Args:
-        descent: Rule by which parameters follow gradients, with weight decay inside the velocity.
+        descent: Rule that updates the parameters from gradients, with weight decay inside the velocity.
         box: Box before the update.
         velocities: Velocities after the previous update; None before the first update.
-        bounds: Bounds of the directions.
+        bounds: Bounds on the directions.
         rounding: Rounding of the bounds.
     """
     found = [

@@ -86,7 +86,7 @@ class Descent:
             )
 
     def _require_one_sign(self) -> None:
-        """Raise `ParameterError` unless, with coupled decay, a direction moves all later parameters with one sign."""
+        """Raise `ParameterError` if coupled decay may give the changes of later parameters different signs."""
         if not self.momentum or not self.weight_decay:
             raise ParameterError(
                 "couples_decay needs both momentum and weight_decay above 0; if one of them is 0, it changes nothing"

@@ -1,4 +1,4 @@
-"""Sums and extremes of single records' gradients over a batch, entry by entry, without storing all gradients.
+"""Entry-wise sums and extremes of single records' gradients over a batch, without storing all gradients.
 
 The sum of the ``m - s`` largest of ``m`` numbers is the sum of all ``m`` numbers minus the sum of the ``s`` smallest.
 So a batch can be read in pieces: only sums, and the few smallest upper bounds and largest lower bounds of each entry,
@@ -30,7 +30,7 @@ class Sums(NamedTuple):
     Attributes:
         total: Sums of the lower and of the upper bounds, each of shape ``(runs, *parameter)``. If rounding is outward,
             float32 bounds are summed in float64.
-        size: Upper bound of the sum of absolute gradients, shape ``(runs, *parameter)``. Rounding in the bound itself
+        size: Upper bound on the sum of absolute gradients, shape ``(runs, *parameter)``. Rounding in the bound itself
             is not included.
         smallest: Smallest upper bounds, ascending along the second axis; shape ``(runs, most, *parameter)``.
         largest: Largest lower bounds, descending along the second axis; shape ``(runs, most, *parameter)``.
@@ -53,12 +53,12 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Extremes:
-    """Sums and extremes of a batch, from which the bounds of one parameter's descent direction are computed.
+    """Sums and extremes of a batch, from which the bounds on one parameter's descent direction are computed.
 
     Attributes:
         private: Sums and extremes over the records that may be removed.
         public: Sums of the bounds of records that cannot be removed; None if there are no such records.
-        size: Upper bound of the sum of absolute gradients, used to bound rounding errors.
+        size: Upper bound on the sum of absolute gradients, used to bound rounding errors.
         records: Number of records that may be removed.
         public_records: Number of records that cannot be removed.
         terms: Largest number of terms in a sum.
@@ -103,7 +103,7 @@ def extremes(
         factors: Factors that `propagation.backward` returned.
         most: Number of extremes to keep.
         clipping: How each record's gradient is clipped.
-        bound: Bound of clipping, shape ``(runs,)``; infinite for no clipping.
+        bound: Clipping bound, shape ``(runs,)``; infinite without clipping.
         bounding: Method that bounds products.
         public: Mask of the records that cannot be removed, shape ``(records,)``; None if all can be removed.
     """
@@ -249,7 +249,7 @@ def _last(values: Interval, axis: int) -> Interval:
 
 
 def _least(kept: Tensor, more: Tensor) -> Tensor:
-    """Return the smallest values of both tensors, as many as were kept, ascending along the last axis."""
+    """Return the smallest values of both tensors, ascending along the last axis; the result is as large as ``kept``."""
     most = kept.shape[-1]
     if most == 1:
         return torch.minimum(kept, more.amin(dim=-1, keepdim=True))
@@ -257,7 +257,7 @@ def _least(kept: Tensor, more: Tensor) -> Tensor:
 
 
 def _least_of(one: Tensor, two: Tensor, most: int) -> Tensor:
-    """Return up to ``most`` smallest values of both tensors, which are ascending along the second axis."""
+    """Return the ``most`` smallest values of both tensors (or all, if fewer), ascending along the second axis."""
     if one.shape[1] == two.shape[1] == most == 1:
         return torch.minimum(one, two)
     both = torch.cat([one, two], dim=1)

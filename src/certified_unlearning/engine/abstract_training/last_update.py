@@ -1,7 +1,7 @@
 """Linear bounds on the last update of a network's last weights.
 
 A record's gradient with respect to a last weight is ``(p - y) u``. Here, ``p`` is the logistic function of the
-difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. The gradient is, except for its sign,
+difference ``D`` of the logits, and ``u`` is a unit of the last hidden layer. Up to its sign, the gradient is
 ``min(gamma, p(E) u)``, with ``E = D`` for label 0 and ``E = -D`` for label 1. Here, ``gamma`` is the bound to which
 entries are clamped. For either label, the gradient increases with ``D``. So, for all ``D`` in the box before the
 update, the gradient lies between two lines in ``D`` with slopes of at least 0. ``D`` is the product of the last weights
@@ -9,9 +9,10 @@ update, the gradient lies between two lines in ``D`` with slopes of at least 0. 
 the sum of the gradients of a batch lies between two linear functions of ``v``. The resulting bound adds up how far the
 records' gradients are from their lines. It does not add up the largest effect that each record has in the box.
 
-The effects of removals and additions are bounded for the remainders of the lines, in the same way as for gradients
-(`direction_bounds`). This is correct if the largest direction of any neighbour needs the same numbers of removals and
-additions for every parameter. Therefore, all neighbours must have the same divisor.
+`direction_bounds` bounds the effects of removals and additions, in the same way as for gradients. It uses the constant
+terms of the lines, and the smallest values of the lines over the box. The result is correct if the neighbour with the
+largest direction has the same number of removals for every parameter, and also the same number of additions. Therefore,
+all neighbours must have the same divisor.
 """
 
 import math
@@ -32,7 +33,7 @@ from certified_unlearning.engine.intervals.propagation import Bounding, forward,
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL
 
 NUMBERS_KEPT = 1 << 23
-"""Largest total number of slopes, added up over all budgets. More slopes would need too much memory."""
+"""Largest total number of slopes over all budgets. More slopes would need too much memory."""
 
 
 def last_update(
@@ -53,7 +54,7 @@ def last_update(
 
     Args:
         network: The network.
-        descent: Rule by which parameters follow gradients.
+        descent: Rule that updates the parameters from gradients.
         box: Parameters before the update, each of shape ``(runs, ...)``.
         batch: The batch of the update.
         k: Budgets, one for each run.
@@ -63,12 +64,12 @@ def last_update(
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
 
     Returns:
-        The bounds, or None if there are none. They exist only if the last layer is dense, has one or two logits and
-        follows hidden units of a ReLU, and if the loss has two classes. There must be no momentum. Either gradients
-        must be clamped, or there must be neither additions nor clipping. All records must be private, and there must be
-        more records than any budget. All neighbours must have the same divisor. Bounds must be ``updated`` and rounded
-        outward. The number of slopes must not be too large, and the number of records must not be too large for the
-        type of numbers. All numbers must be finite.
+        The bounds, or None if there are none. Bounds exist only if the last layer is dense, has one or two logits and
+        follows a hidden layer of ReLU units, and if the loss has two classes. There must be no momentum. Either
+        gradients must be clamped, or there must be neither additions nor clipping. All records must be private, and
+        there must be more records than any budget. All neighbours must have the same divisor. Bounds must be
+        ``updated`` and rounded outward. There must not be too many slopes, and there must not be too many records for
+        the precision of the numbers. All numbers must be finite.
     """
     if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
@@ -146,7 +147,7 @@ def _terms(records: int, width: int) -> int:
 
 
 def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Interval, Tensor]:
-    """Return the bounds of the last weights, and the sums of the magnitudes of their terms.
+    """Return the bounds on the last weights, and the sums of the magnitudes of their terms.
 
     With two logits, the last weights are the second logit's weights minus the first's; with one logit, they are that
     logit's weights. The bias comes last.
@@ -170,7 +171,7 @@ class _Side:
         self.rest = like.new_zeros(runs, width)
         self.size = like.new_zeros(runs, width)
         self.least = like.new_zeros(runs, 0, width)
-        """Smallest values of single records' lines over the box, ascending along the second axis."""
+        """The smallest of the lines' minima over the box, ascending along the second axis; each record has one line."""
 
     def add(
         self, slopes: Tensor, shifts: Tensor, points: Tensor, gaps: Tensor, difference: Interval, most: int
@@ -196,7 +197,7 @@ def _lines(
 ) -> tuple[_Side, _Side]:
     """Return lines below and above the gradients.
 
-    Lines below are stored as lines above the negated gradients, as functions of ``-v``.
+    A line below a gradient is stored as a line above the negated gradient. It is then a function of ``-v``.
     """
     runs, width = before.lower.shape
     like, rounding = before.lower, bounding.rounding
@@ -236,7 +237,7 @@ def _lines(
 
 
 def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_above: Tensor) -> tuple[Tensor, Tensor]:
-    """Return lines above, or below, ``min(limit, height / (1 + exp(-E)))`` for all ``E`` of an interval.
+    """Return lines above or below the function ``min(limit, height / (1 + exp(-E)))`` for all ``E`` in an interval.
 
     A line's slope is that of the chord between the interval's ends. It is 0 if the ends are so close that the chord's
     slope would be mostly rounding error.

@@ -32,10 +32,10 @@ class Neighbourhood:
     """The data sets that count as neighbours, and the number by which training divides sums of gradients.
 
     Attributes:
-        changes: Kind of change. ``removals``: at most k records are removed from each batch, for unlearning.
-            ``additions and removals``: at most k records are added to each batch, and at most k removed, for privacy.
-            ``substitutions``: at most k records of each batch are each replaced by another record. ``additions or
-            removals``: at most k records of each batch are added or removed in total.
+        changes: Kind of change. ``removals``, for unlearning: at most k records are removed from each batch.
+            ``additions and removals``, for privacy: at most k records are added to each batch, and at most k records
+            are removed from it. ``substitutions``: at most k records of each batch are each replaced by another record.
+            ``additions or removals``: at most k records of each batch are added or removed in total.
         normaliser: Kind of divisor. ``present``: the number of present records, so directions are means; ``fixed``: a
             fixed number.
         order_free: Whether a batch may contain any of the records, in any order and without repetition. At least
@@ -89,7 +89,7 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """Numbers of removals and additions in every run, the divisor, and the runs in which they are possible."""
+    """Candidate numbers of removals and additions for each run, their divisor, and whether they are possible."""
 
     removed: Tensor
     added: Tensor
@@ -110,12 +110,13 @@ def direction_bounds(
     """Return bounds on one parameter's directions, over the batches of all neighbours.
 
     Args:
-        found: Extremes of the batch, or of all records if any order is possible.
+        found: Extremes of the gradients of the batch. If the neighbourhood is ``order_free``, extremes of the gradients
+            of all records.
         neighbourhood: The neighbourhood.
         k: Budgets, shape ``(runs,)``, integers.
         bound: Largest entry of a clipped gradient, shape ``(runs,)``; infinite without clipping.
         divisor: Divisor of the sums, if it is fixed.
-        batch: Number of records of a batch, if any order is possible.
+        batch: Number of records in a batch, if the neighbourhood is ``order_free``.
         rounding: Rounding of the bounds.
     """
     private, public = found.private, found.public
@@ -146,7 +147,7 @@ def _upper(
     choices: Sequence[_Choice],
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of directions, without rounding errors (see `_slack`)."""
+    """Return upper bounds on directions, before a bound on rounding errors is added (see `_slack`)."""
     if _is_fixed(neighbourhood):
         return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
     shape, result = (-1, *(1,) * (total.ndim - 1)), None
@@ -190,7 +191,8 @@ def _slack(
 ) -> Tensor:
     """Return a bound on rounding errors.
 
-    These errors occur in a sum, in subtracting extremes from it, and in a neighbour's own sum in any order.
+    Rounding errors occur in three computations: a sum is computed, extremes are subtracted from this sum, and training
+    on a neighbour computes its own sum, whose terms may be in any order.
     """
     shape, size, wide = (-1, *(1,) * (found.size.ndim - 1)), found.size, found.private.total.lower.dtype
     if _is_fixed(neighbourhood):
@@ -214,7 +216,7 @@ def _slack(
 def _choices(
     neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
 ) -> list[_Choice]:
-    """Return choices of the numbers of removals and additions, one of which gives the largest mean."""
+    """Return candidate numbers of removals and additions; one of these candidates gives the largest mean."""
     private, records = found.records, found.records + found.public_records
     always = torch.ones_like(k, dtype=torch.bool)
     adds = neighbourhood.adds
@@ -252,7 +254,7 @@ def _over_fixed(
     divisor: int,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of sums with a fixed divisor. Only removals of negative gradients increase the sum."""
+    """Return upper bounds on sums with a fixed divisor. Only removals of negative gradients increase the sum."""
     shape = (-1, *(1,) * (total.ndim - 1))
     result = total
     if neighbourhood.changes != "additions or removals":

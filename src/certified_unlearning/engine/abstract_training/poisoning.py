@@ -1,7 +1,7 @@
 """Neighbours by poisoning: in every batch, some records have moved inputs or changed labels; all records stay.
 
 Each record has two boxes of gradients: a clean box, and a poisoned box. The largest direction uses the clean bounds of
-all records except the few whose bounds increase most by poisoning. One record may have both a moved input and a changed
+all records except the few whose bounds poisoning increases most. One record may have both a moved input and a changed
 label. So it would be wrong to compute the effects of the two changes from separate boxes and to add them.
 """
 
@@ -42,8 +42,8 @@ class Poisoning:
         together: Whether the records with moved inputs and those with changed labels are the same; otherwise they may
             differ.
         to: The only class that a label can change to; None for any class.
-        shift: Largest change of a label of the squared loss. It must be above 0 with the squared loss, and 0 with all
-            other losses.
+        shift: Largest change of a label, if the loss is the squared loss. It must be above 0 with the squared loss, and
+            0 with all other losses.
     """
 
     moved: int = 0
@@ -126,7 +126,7 @@ def poisoned_directions(
 
 
 def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, bounding: Bounding) -> Interval:
-    """Return bounds of one weight's mean gradient if up to ``most`` records are poisoned."""
+    """Return bounds on one weight's mean gradient if up to ``most`` records are poisoned."""
     outer, inner = clean.derivatives, clean.columns
     runs, records, positions, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
@@ -158,7 +158,10 @@ def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, boundin
 
 
 def _size(factors: Factors, count: int, limit: Tensor, rounding: Rounding) -> Tensor:
-    """Return a bound on the sum of ``count`` records' absolute gradients, without the rounding of the bound itself."""
+    """Return a bound on the sum of the absolute gradients of ``count`` records.
+
+    The rounding errors of computing this bound are not included.
+    """
     outer, inner = in_a_row(factors.derivatives), in_a_row(factors.columns)
     positions = factors.derivatives.lower.shape[2]
     # The Cauchy-Schwarz inequality over all records, or the largest gradient of any record times `count`.

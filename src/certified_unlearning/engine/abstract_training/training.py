@@ -88,7 +88,7 @@ def train(
 
     Args:
         network: The network.
-        descent: Rule by which parameters follow gradients.
+        descent: Rule that updates the parameters from gradients.
         start: Initial parameters, which do not depend on the data; each of shape ``(1, ...)``, or ``(runs, ...)``.
         batches: The batch of every update, in order.
         k: Budgets, one for each run.
@@ -96,8 +96,8 @@ def train(
         bounding: Method that computes bounds.
         divisor: Divisor of sums if the neighbourhood's normaliser is ``fixed``.
         everyone: All records, if the neighbourhood allows any order.
-        poisoning: Changes of poisoned records, if these define the neighbours. Their budget is the same in all runs, so
-            ``k`` must be ``[0]``.
+        poisoning: Possible changes of poisoned records, if the neighbours are data sets with poisoned records. The
+            number of poisoned records is the same in all runs, so ``k`` must be ``[0]``.
         box: Box of the neighbours' initial parameters, if something was learned before; each of shape ``(runs, ...)``.
             It must contain ``start``. None if all neighbours start at ``start``.
         noise: Noise to add to the direction of each update, in order; each of shape ``(1, ...)``. The noise is the same
@@ -188,7 +188,7 @@ def _directions(
     divisor: int | None,
     size: int,
 ) -> Box:
-    """Return bounds of the directions of a batch, or of all batches of ``size`` records if any order is possible."""
+    """Return bounds on the directions of a batch, or of all batches of ``size`` records if any order is possible."""
     bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
@@ -196,7 +196,7 @@ def _directions(
     step = records_at_once(network, batch.rows, len(budgets))
     for piece in (slice(start, start + step) for start in range(0, records, step)):
         seen = forward(network, box, batch.rows[None, piece], bounding)
-        # Infinite logits would still give bounds of derivatives, although training may be unable to compute these
+        # Infinite logits would still give bounds on derivatives, although training may be unable to compute these
         # derivatives.
         seen.logits.checked("the logits")
         each = extremes(

@@ -109,13 +109,13 @@ def class_gradients(
     block: int,
     class_weights: Sequence[float] | None,
 ) -> NDArray[np.float64]:
-    """Return the sums of all rows' gradients for some classes against all others; each row is read once.
+    """Return the sum of the gradients over all rows, for each given class against all others; each row is read once.
 
     Args:
         rows: Rows, shape ``(n, d)``; `takes` must accept them.
-        numbers: Number of each row's class, int64, shape ``(n,)``.
-        weights: Weights for some classes, shape ``(len(positives), d)``.
-        positives: The numbers of these classes.
+        numbers: Class of each row, as a number, int64, shape ``(n,)``.
+        weights: Weights for each given class, shape ``(len(positives), d)``.
+        positives: The given classes, as numbers.
         block: Number of rows in a block; the rows of a block are added one after another.
         class_weights: Class weights of all classes; None if all are 1.
     """

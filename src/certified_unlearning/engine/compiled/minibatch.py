@@ -54,7 +54,8 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
 def normal_numbers(key: int, steps: range, features: int) -> Array:
     """Return the noise of some steps, shape ``(steps, features)``; the numbers are those of `randomness`.
 
-    If a number needs more bits, which happens once in a million, `randomness` itself computes its block.
+    One number in a million needs more bits. If there is such a number, `randomness` computes the block that contains
+    the number.
 
     Args:
         key: Address of the noise.
@@ -104,7 +105,7 @@ def noisy_steps(
         step_size: Step size, ``eta``.
         noise_std: Standard deviation of a step's noise; 0 for none.
         key: Address of the noise.
-        steps: Numbers of the steps in the stream of noise.
+        steps: Step numbers in the stream of noise.
 
     Returns:
         Number of steps taken. It is limited so that a signal does not wait long, and the noise does not fill the

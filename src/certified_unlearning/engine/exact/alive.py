@@ -1,4 +1,4 @@
-"""The ids of the present records.
+"""The ids of the records that are currently present.
 
 The time that an edit or a look-up takes does not grow with the number of records.
 """
@@ -31,7 +31,7 @@ class Alive:
         self._ids = ids.to(torch.int64, copy=True)
         self._count = len(ids)
         if self._count and (int(ids.min()) < 0 or len(torch.unique(ids)) < self._count):
-            raise ParameterError("ids of records must be different whole numbers, each at least 0")
+            raise ParameterError("ids of records must be distinct whole numbers, each at least 0")
         self.next_id = max(next_id, int(ids.max()) + 1 if self._count else 0)
         self._positions = torch.full((self.next_id,), _ABSENT, dtype=torch.int64, device=ids.device)
         self._positions[self._ids] = torch.arange(self._count, device=ids.device)
@@ -66,7 +66,7 @@ class Alive:
                 f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: there is no such record"
             )
         if len(torch.unique(removed)) < len(removed):
-            raise ParameterError(f"the records of one request must be different, got {removed.tolist()}")
+            raise ParameterError(f"the records of one request must be distinct, got {removed.tolist()}")
         if bool((inserted.diff(prepend=inserted.new_tensor([self.next_id - 1])) <= 0).any()):
             raise ParameterError(
                 f"ids of inserted records must ascend and be at least {self.next_id}, because smaller ids are never "
@@ -96,9 +96,9 @@ class Alive:
 
 
 def _at_least(numbers: Tensor, size: int) -> Tensor:
-    """Return ``numbers``, or a longer copy if they have fewer than ``size`` places.
+    """Return ``numbers``, or a longer copy if there are fewer than ``size`` of them.
 
-    A copy has at least twice as many places, so that copying takes little time per insertion.
+    A copy is at least twice as long as ``numbers``, so that copying takes little time per insertion.
     """
     if size <= len(numbers):
         return numbers

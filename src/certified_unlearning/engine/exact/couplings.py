@@ -167,7 +167,7 @@ def _shuffled_slots(batches: Tensor, places: Tensor, draws: Draws) -> Tensor:
 
 
 def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
-    """Write into the first slots those newcomers that join the batch."""
+    """Write the newcomers that join a batch into this batch's first slots."""
     order = joins.int().argsort(dim=-1, descending=True, stable=True)[:, : batches.shape[1]]
     joining = joins.gather(1, order)
     first = batches[:, : order.shape[1]]
@@ -177,8 +177,8 @@ def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
 def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) -> None:
     """Fill each batch's first ``places`` slots with uniform records outside it.
 
-    The last of these slots is filled first. So if a batch still needs ``u`` members, the members that it has are in the
-    slots from ``u`` on.
+    The last of these slots is filled first. So if a batch still needs ``u`` members, the members that it already has
+    are in slot ``u`` and all later slots.
 
     If some of ``n`` positions are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions
     below it.

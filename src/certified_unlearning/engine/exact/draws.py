@@ -26,7 +26,7 @@ SEED_BITS = 128
 
 
 class Draws:
-    """A stream of random tensors on one device. Tests replace it by a stream that returns given numbers."""
+    """A stream of random tensors on one device. Tests replace it with a stream that returns given numbers."""
 
     def __init__(self, seed: int, *, device: torch.device | str = "cpu") -> None:
         """Start the stream with a seed.
@@ -77,7 +77,11 @@ class Draws:
         return torch.rand(shape, generator=self._torch, dtype=torch.float64, device=self._device)
 
     def integers(self, below: int, *shape: int) -> Tensor:
-        """Return independent int64 numbers, uniform from 0 to ``below - 1`` up to the resolution of 53 bits."""
+        """Return independent int64 numbers, uniform from 0 to ``below - 1``.
+
+        On a CPU, each number is computed from 53 random bits, so the distribution is uniform only up to this
+        resolution.
+        """
         if self._on_cpu:
             return (self.uniform(*shape) * below).long()
         return torch.randint(below, shape, generator=self._torch, device=self._device)

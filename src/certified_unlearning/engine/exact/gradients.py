@@ -200,7 +200,7 @@ class GivenRecords:
         """Return, for each trial, the sum of the gradients of the given records' losses; see `RecordGradients.sums`.
 
         Raises:
-            ParameterError: The function's result has another shape.
+            ParameterError: The function's result has the wrong shape.
         """
         gradients = self._gradients(weights, self.rows[records])
         if gradients.shape != (*records.shape, self._dimension):

@@ -88,7 +88,7 @@ class PrefixTree:
     """
 
     def __init__(self, method: PrefixMethod, sigmas: Tensor, order: Tensor) -> None:
-        """Create the state before anything is learned.
+        """Create the initial state, in which nothing has been learned.
 
         Args:
             method: The learner.
@@ -217,10 +217,11 @@ class PrefixTree:
     def _replace(
         self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
     ) -> None:
-        """Replace records, and test the nodes that contain the new ones, upwards, until one is rejected.
+        """Replace records, and test the nodes that contain the new records.
 
-        If node ``t`` is rejected, its value is reflected, and model ``t + 1`` is computed from it. The trial must then
-        be relearned from ``t + 1`` on, and this position is written into ``restarts``.
+        The nodes are tested from the lowest node upwards, until a node is rejected. If node ``t`` is rejected, its
+        value is reflected, and model ``t + 1`` is computed from it. The trial must then be relearned from ``t + 1`` on,
+        and this position is written into ``restarts``.
         """
         models, previous = self.models[rows, positions], self.models[rows, positions - 1]
         self.increments[rows, positions] = self.method.increments(positions, models, previous, records)
@@ -249,12 +250,15 @@ class PrefixTree:
         return accepted
 
     def _update_model(self, rows: Tensor, positions: Tensor) -> None:
-        """Compute the models that follow the given positions from the noisy prefix sums."""
+        """Use the noisy prefix sums to compute the models that follow the given positions."""
         prefixes = self.prefixes(rows, positions)
         self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
 
     def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
-        """Relearn each trial from its position in ``restarts`` on; nothing is relearned if that is beyond the last."""
+        """Relearn each trial, starting at its position in ``restarts``.
+
+        If this position is beyond the last position, nothing is relearned.
+        """
         starts, rows = restarts.sort(stable=True)
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
         for first in range(1, self.size + 1, POSITIONS_AT_ONCE):

@@ -24,7 +24,7 @@ def clamped(values: Interval, bound: float | Tensor) -> Interval:
 
 
 def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of ``g min(1, bound / |g|)`` for all vectors ``g`` of an interval along its last axis."""
+    """Return bounds on ``g min(1, bound / |g|)`` for all vectors ``g`` of an interval along its last axis."""
     terms = values.lower.shape[-1]
     scale = scale_bounds(norms(values.magnitude), norms(values.mignitude), bound, terms, rounding)
     below, above = scale.lower[..., None], scale.upper[..., None]
@@ -38,12 +38,12 @@ def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD
 def scale_bounds(
     longest: Tensor, shortest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
 ) -> Interval:
-    """Return bounds of ``min(1, bound / |g|)``; the lower bound is 0 if training may use the factor 0 (`norm_factor`).
+    """Return bounds on ``min(1, bound / |g|)``; the lower bound is 0 if training may use the factor 0 (`norm_factor`).
 
     Args:
-        longest: Upper bounds of the norms of ``g``, which may be too small by rounding errors.
-        shortest: Lower bounds of these norms.
-        bound: Bound of the norm after clipping.
+        longest: Upper bounds on the norms of ``g``; the rounding errors of computing these bounds are not included.
+        shortest: Lower bounds on these norms; again, rounding errors are not included.
+        bound: Bound on the norm after clipping.
         terms: Number of squares that are added, here and in training.
         rounding: Rounding of the bounds.
     """
@@ -56,16 +56,17 @@ def scale_bounds(
 
 
 def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tensor, rounding: Rounding) -> Interval:
-    """Return bounds of the factor that clips each record's whole gradient, of all parameters together, to a norm.
+    """Return bounds on the factor by which each record's gradient is multiplied to clip its norm.
 
-    A weight's gradient is an outer product, and its norm is the product of two norms. So no array of size records x
-    parameters is formed. With several positions, as in convolutions, the triangle inequality bounds the largest norm,
-    and the smallest norm is bounded by 0.
+    The norm is that of the gradient with respect to all parameters together. A weight's gradient is an outer product,
+    and its norm is the product of two norms. So no array of size records x parameters is formed. With several
+    positions, as in convolutions, the triangle inequality bounds the largest norm, and the smallest norm is bounded by
+    0.
 
     Args:
         factors: Factors of all affine layers.
         biases: Whether each layer has a bias.
-        bound: Bound of the norm, shape ``(runs,)``.
+        bound: Bound on the norm, shape ``(runs,)``.
         rounding: Rounding of the bounds.
 
     Returns:
@@ -95,12 +96,12 @@ def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Ten
 
     The factor is 0 if it would be too small for a float of full precision. It is also 0 for records whose inputs or
     activations are so large that products with them would lose precision. So the contribution of an unknown record is
-    bounded in floats, too.
+    bounded in floating point, too.
 
     Args:
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         length: Norms of the gradients, shape ``(runs, records)``.
-        bound: Bound of the norm; it broadcasts with ``length``.
+        bound: Bound on the norm; it broadcasts with ``length``.
     """
     factor = (bound / length).clamp_max(1)  # If a norm is 0, the factor is 1.
     return torch.where(_is_short(columns) & (factor >= torch.finfo(factor.dtype).tiny), factor, 0)

@@ -56,7 +56,7 @@ class Interval(NamedTuple):
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
     def ordered(self) -> "Interval":
-        """Return the interval with its ends in order; rounding may have swapped the two ends of a point."""
+        """Return the interval with its ends in order; rounding may have swapped the ends of an interval of width 0."""
         return Interval(torch.minimum(*self), torch.maximum(*self))
 
     def checked(self, what: str) -> Self:

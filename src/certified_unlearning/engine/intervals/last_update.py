@@ -1,4 +1,4 @@
-"""A network's last weights before the last update, and linear bounds on how that update moved them.
+"""The weights of a network's last layer before the last update, and linear bounds on how that update moved them.
 
 A box bounds how far changed records can move each weight, but it ignores that the same records move all weights. A step
 of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of all
@@ -36,7 +36,7 @@ class LastUpdate:
     is a bias.
 
     Attributes:
-        before: Bounds of the last weights before the update, ``v``, shape ``(runs, w)``.
+        before: Bounds on the last weights before the update, ``v``, shape ``(runs, w)``.
         below_slopes: Slopes of the lower bounds, shape ``(runs, w, w)``.
         below_shifts: Shifts of the lower bounds, shape ``(runs, w)``.
         above_slopes: Slopes of the upper bounds, shape ``(runs, w, w)``.
@@ -107,7 +107,7 @@ class LastUpdate:
     def bounds(
         self, units: Interval, rows: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
     ) -> Interval:
-        """Return bounds on the difference of logits after the update; they also hold for logits computed in floats.
+        """Return bounds on the difference of logits after the update; they also hold for logits in floating point.
 
         Args:
             units: Activations of the last hidden layer, none below 0, shape ``(runs, records, units)``.
@@ -163,9 +163,10 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 
 
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
-    """Return ``p``, between the units' ends, and gaps such that ``sum v u >= sum v p - gap`` for all ``v`` and ``u``.
+    """Return numbers ``p`` and gaps such that ``sum v u >= sum v p - gap`` for all ``v`` and ``u``.
 
-    A weight of known sign adds nothing to a gap, except for upward rounding.
+    Each ``p`` is between the lower and the upper bound of its unit's activation. A weight of known sign adds nothing to
+    a gap, except for upward rounding.
 
     Args:
         weights: Weights of the units, shape ``(runs, units)``.

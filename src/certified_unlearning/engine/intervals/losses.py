@@ -1,6 +1,6 @@
-"""Bounds of the derivatives of losses with respect to the logits.
+"""Bounds on the derivatives of losses with respect to the logits.
 
-For cross-entropy, softmax is bounded in two ways: *tight* uses bounds of single logits, and *pairwise* uses bounds of
+For cross-entropy, softmax is bounded in two ways: *tight* uses bounds on single logits, and *pairwise* uses bounds on
 their differences. The source is Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based
 Training*, Appendix B. In the sum of a class's softmax, the class's own term is counted once here; the printed formula
 counts it twice.
@@ -68,14 +68,14 @@ def loss_bounds(
     pairs: Interval | None = None,
     rounding: Rounding = OUTWARD,
 ) -> Interval:
-    """Return bounds of the result of `derivatives`.
+    """Return bounds on the result of `derivatives`.
 
     Args:
-        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
+        logits: Bounds on the logits, shape ``(runs, records, outputs)``.
         labels: Labels, as for `derivatives`.
         loss: The loss.
-        pairs: Bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``. Cross-entropy uses
-            these instead of the bounds of single logits.
+        pairs: Bounds on the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``. Cross-entropy uses
+            these instead of the bounds on single logits.
         rounding: Rounding of the bounds.
     """
     if loss == "cross-entropy":
@@ -99,15 +99,15 @@ def any_label_bounds(
     to: int | None = None,
     shift: float = 0.0,
 ) -> Interval:
-    """Return bounds of the result of `derivatives`, both for changed and for unchanged labels.
+    """Return bounds on the result of `derivatives`, both for changed and for unchanged labels.
 
     Args:
-        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
+        logits: Bounds on the logits, shape ``(runs, records, outputs)``.
         loss: The loss.
         rounding: Rounding of the bounds.
         labels: The unchanged labels; needed with ``to`` and with the squared loss.
         to: The only class that labels can change to; None for any class.
-        shift: Largest change of a label of the squared loss.
+        shift: Largest change of a label, if the loss is the squared loss.
 
     Raises:
         ParameterError: There is no class ``to``, the loss has no classes, ``labels`` is missing, or ``shift`` does not
@@ -116,8 +116,8 @@ def any_label_bounds(
     if loss == "squared":
         if to is not None or not shift or labels is None:
             raise ParameterError(
-                "labels of the squared loss are numbers, whose changes need a limit: `shift` must be above 0, and `to`"
-                ", which names a class, must not be given"
+                "with the squared loss, labels are numbers, so their changes need a limit: `shift` must be above 0, "
+                "and `to`, which names a class, must not be given"
             )
         # The targets are rounded to the type of the logits, as in training.
         targets = _targets(labels, logits.lower)
@@ -140,14 +140,16 @@ def any_label_bounds(
 
 
 def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of softmax, from bounds of the pairs' differences if given, else from bounds of single logits.
+    """Return bounds on softmax.
 
-    The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``. The term ``j = i`` of this sum is exactly 1.
+    They are computed from ``pairs``, the bounds on the differences of all pairs of logits. If ``pairs`` is None, they
+    are computed from the bounds on single logits. The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``. The
+    term ``j = i`` of this sum is exactly 1.
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
     # Exponents are limited so that no exponential is infinite or 0: such an exponential would give NaN when multiplied
-    # by 0 or used as divisor. For larger exponents, and for the limit itself, `lost` reduces the lower bound of the
+    # by 0 or used as divisor. For larger exponents, and for the limit itself, `lost` reduces the lower bound on the
     # share to 0. The reciprocal of the limit's exponential is above the smallest float of full precision.
     most = math.log(numbers.max) - 2
     terms = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most).exp_()
@@ -169,10 +171,11 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
 
 @functools.cache
 def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return matrices that map differences of logits to classes: to the class that is subtracted, and to the other.
+    """Return two matrices that map differences of logits to classes.
 
-    The differences are those of all pairs, followed by their negatives. In the softmax of a class, the terms are the
-    differences from which this class is subtracted.
+    The first matrix maps each difference to the class whose logit is subtracted, and the second matrix maps it to the
+    other class. The differences are those of all pairs of logits, followed by their negatives. The softmax of a class
+    has one term for each difference in which the logit of this class is subtracted.
     """
     pairs = pairs_of(classes, device)
     one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))
@@ -187,7 +190,7 @@ def pairs_of(classes: int, device: torch.device | None = None) -> tuple[Tensor, 
 
 
 def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of the differences of all pairs, from the bounds of single logits."""
+    """Return bounds on the differences of all pairs of logits, computed from the bounds on single logits."""
     first, second = pairs_of(logits.lower.shape[-1], logits.lower.device)
     return Interval(
         rounding.down(logits.lower[..., second] - logits.upper[..., first]),
@@ -196,9 +199,9 @@ def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 
 
 def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
+    """Return bounds on all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
 
-    They are computed from the bounds of single logits.
+    They are computed from the bounds on single logits.
     """
     return Interval(
         rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
@@ -207,7 +210,7 @@ def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Inte
 
 
 def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of the logistic function."""
+    """Return bounds on the logistic function."""
     lower, upper = torch.sigmoid(logits.lower), torch.sigmoid(logits.upper)
     if not rounding.is_outward:
         return Interval(lower, upper)
@@ -219,7 +222,7 @@ def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
 def _less_target(shares: Interval, targets: Tensor, rounding: Rounding) -> Interval:
     """Return shares minus targets of 0 or 1.
 
-    Shares are between 0 and 1, also as floats, so the signs are known.
+    Shares are between 0 and 1, even after rounding, so the signs of the results are known.
     """
     return Interval(
         rounding.down(shares.lower - targets).clamp_min(-targets),

@@ -1,6 +1,6 @@
 """Predictions that are the same for all parameters in a box.
 
-With bounds on the last update, only the parameters that satisfy these bounds count.
+If bounds on the last update are given, parameters that do not satisfy these bounds are ignored.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,17 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 
 
 class CertifiedLabels(NamedTuple):
-    """Certain statements about the predictions of all parameters in a box.
+    """Statements that certainly hold for the predictions of all parameters in a box.
 
     With bounds on the last update, the statements are about the parameters that satisfy these bounds.
 
     Attributes:
-        classes: Class that all these parameters predict, if there is one, shape ``(runs, records)``. Otherwise, the
-            class whose margin has the largest lower bound.
-        certified: Whether all these parameters predict the class; False if there may be ties or non-finite values.
-        margins: Lower bounds of the class's logit minus any other logit.
+        classes: Class that all parameters in the box predict, if there is one, shape ``(runs, records)``. Otherwise,
+            the class whose margin has the largest lower bound.
+        certified: Whether all parameters in the box predict the class in ``classes``; False if there may be ties or
+            non-finite values.
+        margins: Lower bound on the difference between the logit of the class in ``classes`` and the largest other
+            logit.
     """
 
     classes: Tensor
@@ -42,16 +44,17 @@ def margin_bounds(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
+    """Return bounds on all differences of logits: ``[..., i, j]`` is logit ``j`` minus logit ``i``.
 
     Args:
         network: The network. A network with one logit has two classes, and the first class has logit 0.
         box: Parameters, each of shape ``(runs, ...)``.
         rows: Inputs of the records, shape ``(runs or 1, records, ...)``.
         bounding: Method that computes bounds.
-        joint: Whether bounds of differences of logits are computed from differences of rows of weights; with exact
-            products, they are then never wider. Otherwise, they are computed from bounds of single logits.
-        last: Bounds on the last update before the box; None for none.
+        joint: Whether bounds on differences of logits are computed from differences of rows of weights. Otherwise, they
+            are computed from bounds on single logits. With exact products, the bounds from differences of rows are
+            never wider than the bounds from single logits.
+        last: Bounds on the last update, which led to the box; None if there are no such bounds.
 
     Returns:
         The bounds, shape ``(runs, records, classes, classes)``.
@@ -78,7 +81,7 @@ def certify(
 ) -> CertifiedLabels:
     """Return the class that all parameters of a box predict, and whether there is one.
 
-    With ``last``, only the parameters that satisfy its bounds count.
+    If ``last`` is given, parameters that do not satisfy the bounds in ``last`` are ignored.
 
     The arguments are those of `margin_bounds`.
     """
@@ -100,7 +103,7 @@ def possible(
 ) -> Tensor:
     """Return the classes that some parameters of a box may predict.
 
-    With ``last``, only the parameters that satisfy its bounds count.
+    If ``last`` is given, parameters that do not satisfy the bounds in ``last`` are ignored.
 
     The result includes every class that the bounds do not exclude, and all classes if bounds are not finite. The
     arguments are those of `margin_bounds`.

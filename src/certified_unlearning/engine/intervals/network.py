@@ -1,4 +1,6 @@
-"""Networks whose outputs and gradients can be bounded, read from `torch.nn.Sequential`; other layers are refused.
+"""Networks whose outputs and gradients can be bounded.
+
+They are read from `torch.nn.Sequential`; a network with a layer of any kind that is not in `SUPPORTED` is refused.
 
 Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: for each affine layer, a weight and, if
 there is one, a bias. The first axis of every tensor is the axis of *runs*, so that many boxes, or many models, are
@@ -45,7 +47,7 @@ class Dense:
         """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, 1, inputs)``.
 
         Raises:
-            ParameterError: The inputs have another shape.
+            ParameterError: The inputs have the wrong shape.
         """
         if values.ndim != 3 or values.shape[-1] != self.inputs:
             raise ParameterError(
@@ -113,7 +115,7 @@ class Convolution:
         """Return the inputs as columns, which the weight multiplies, shape ``(runs, records, positions, inputs)``.
 
         Raises:
-            ParameterError: The inputs have another shape.
+            ParameterError: The inputs have the wrong shape.
         """
         if values.ndim != 5 or values.shape[2] != self.channels:
             raise ParameterError(
@@ -269,7 +271,7 @@ class Network:
 
 
 def parameters_of(module: nn.Module) -> tuple[Tensor, ...]:
-    """Return a module's parameters, detached, with an axis for a single run."""
+    """Return detached copies of a module's parameters, each with a new first axis for a single run."""
     return tuple(each.detach().clone().unsqueeze(0) for each in module.parameters())
 
 
@@ -283,7 +285,7 @@ def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
 
 
 def _require_plain(module: nn.Module) -> None:
-    """Raise `ParameterError` if a module may compute something different from its class.
+    """Raise `ParameterError` if a module may compute something other than what its class computes.
 
     Subclasses of `Sequential` are refused, too.
     """

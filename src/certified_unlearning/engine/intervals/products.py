@@ -1,4 +1,7 @@
-"""Products of matrices of intervals: by midpoint and radius, exact, and exact by signs.
+"""Products of matrices of intervals, computed by one of three methods.
+
+`rump_product` uses midpoints and radii. `exact_product` gives the tightest bounds. `signed_product` gives the tightest
+bounds if every term has a factor of known sign.
 
 Sources: Rump, *Fast and parallel interval arithmetic* (BIT 1999), for midpoints and radii. Higham, *Accuracy and
 Stability of Numerical Algorithms*, section 3.5, for the error of a floating-point product.
@@ -37,7 +40,7 @@ def rump_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products, computed from midpoints and radii.
+    """Return bounds on all products, computed from midpoints and radii.
 
     These bounds are at most 1.5 times as wide as exact bounds.
 
@@ -60,9 +63,9 @@ def rump_product(
 
 
 def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return the tightest bounds of all products, for any signs.
+    """Return the tightest bounds on all products, for any signs.
 
-    Every term is formed, for a block of rows at a time.
+    Every term is computed, for one block of rows at a time.
 
     Args:
         left: Left factors, shape ``(..., rows, inner)``.
@@ -92,7 +95,7 @@ def signed_product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products that are never wider than Rump's bounds.
+    """Return bounds on all products; these bounds are never wider than Rump's bounds.
 
     They are the tightest bounds if every term has a factor of known sign.
 
@@ -152,16 +155,16 @@ def product(
     shift: Interval | None = None,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of all products by the method ``kind``; see `signed_product` for the other arguments."""
+    """Return bounds on all products by the method ``kind``; see `signed_product` for the other arguments."""
     if kind == "rump":
         return rump_product(left, right, rounding, shift=shift, more=more)
     return signed_product(left, right, rounding, nonnegative=nonnegative, shift=shift, more=more)
 
 
 def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False) -> Interval:
-    """Return bounds of products of single numbers, entry by entry with broadcasting, without outward rounding.
+    """Return bounds on entry-wise products, with broadcasting; the bounds are not rounded outward.
 
-    Rounding is monotone, so a product in floats lies between the products of the ends in floats.
+    Rounding is monotone, so a product in floating point lies between the floating-point products of the ends.
 
     Args:
         left: Left factors, any shape.
@@ -184,12 +187,12 @@ def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False
 
 
 def added(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of all sums."""
+    """Return bounds on all sums."""
     return Interval(rounding.down(left.lower + right.lower), rounding.up(left.upper + right.upper))
 
 
 def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of all differences."""
+    """Return bounds on all differences."""
     return added(left, -right, rounding)
 
 
@@ -279,11 +282,12 @@ def _both(
 
 
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
-    """Return bounds that contain the real products, and the products computed in floats in any order of summation.
+    """Return bounds that contain the real products, and the floating-point products in any order of summation.
 
     Each bound was computed as a sum of ``inner`` products. The error of the product of two matrices in the intervals is
-    at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded by the Cauchy-Schwarz inequality. The slack
-    is larger than these errors, so that it covers the roundings of its own subtraction.
+    at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded by the Cauchy-Schwarz inequality. The
+    bounds are widened by a slack that is larger than these errors, so that it also covers the rounding errors of the
+    widening itself.
     """
     if not rounding.is_outward:
         return Interval(lower, upper)

@@ -1,8 +1,8 @@
 """Bounds computed through a network: forward to the logits, and backward to each record's gradients.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Theorem 4.3
-and Appendix A. Here, a weight's gradient is the derivative of its outputs times the *activations* of the previous
-layer. (The printed formula has pre-activations, whose shapes do not fit.)
+and Appendix A. Here, a weight's gradient is the derivative with respect to the outputs of the weight's layer, times the
+*activations* of the previous layer. (The printed formula has pre-activations, whose shapes do not fit.)
 
 A record's gradient with respect to a weight is a product of two small intervals. `backward` returns these two factors.
 The products, of size records x parameters, are never all formed at once.
@@ -35,12 +35,12 @@ class Bounding:
         products: Method for products of matrices. ``exact`` gives the tightest bounds if a factor has a known sign;
             ``rump`` uses midpoints and radii.
         outer: Method for products of a derivative and an activation, ``exact`` or ``rump``.
-        softmax: Method for softmax. ``pairwise`` also uses bounds of differences of logits; ``tight`` uses only bounds
-            of single logits.
-        differences: Method for differences of logits when predictions are certified. ``updated`` also uses linear
-            bounds on the last update of training, and linear bounds through all hidden layers. ``relaxed`` uses only
-            the linear bounds through all hidden layers. ``joint`` uses only differences of the last weights; with
-            ``joint``, a larger box never has narrower bounds. Training always uses ``joint``.
+        softmax: Method for softmax. ``pairwise`` also uses bounds on differences of logits; ``tight`` uses only bounds
+            on single logits.
+        differences: Method by which differences of logits are bounded when predictions are certified. ``updated`` also
+            uses linear bounds on the last update of training, and linear bounds through all hidden layers. ``relaxed``
+            uses only the linear bounds through all hidden layers. ``joint`` uses only differences of the last weights;
+            with ``joint``, a larger box never has narrower bounds. Training always uses ``joint``.
         rounding: Outward rounding, or naive rounding, which is not a proof.
     """
 
@@ -64,7 +64,7 @@ class Activations:
     """The values that a forward pass keeps.
 
     Attributes:
-        logits: Bounds of the logits, shape ``(runs, records, outputs)``.
+        logits: Bounds on the logits, shape ``(runs, records, outputs)``.
         columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
         nonnegative: Whether the inputs of each affine layer come from a ReLU.
         before: Inputs of each ReLU layer.
@@ -80,7 +80,7 @@ class Activations:
 
 @dataclass(frozen=True)
 class Factors:
-    """Each record's gradient of one weight, as two factors; their products are summed over positions.
+    """Each record's gradient with respect to one weight, as two factors; their products are summed over positions.
 
     Attributes:
         derivatives: Derivatives with respect to the outputs, shape ``(runs, records, positions, outputs)``.
@@ -147,10 +147,10 @@ def paired_differences(
     relaxes: bool = False,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the differences of logits, for all pairs of `losses.pairs_of`.
+    """Return bounds on the differences of logits, for all pairs of `losses.pairs_of`.
 
     Both logits of a pair have the same activations. The bounds are never wider than the differences of the bounds of
-    single logits, and they also hold for logits in floats, each rounded separately.
+    single logits, and they also hold for logits in floating point, each rounded separately.
 
     Args:
         network: The network.
@@ -159,8 +159,9 @@ def paired_differences(
         bounding: Method that computes bounds.
         relaxes: Whether linear bounds through hidden layers may be used, if ``bounding`` allows them. Linear bounds
             depend on the box, and those of a larger box may happen to be narrower. Training needs nested boxes, so it
-            does not use them.
-        last: Linear bounds on the last update of training, for a network with two logits; None for none.
+            does not use linear bounds.
+        last: Linear bounds on the last update of training, for a network with two logits; None if there are no such
+            bounds.
 
     Returns:
         The bounds, shape ``(runs, records, pairs)``.
@@ -202,12 +203,12 @@ def differences(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of all differences of logits; see `paired_differences`.
+    """Return bounds on all differences of logits; see `paired_differences`.
 
     Returns:
         The bounds, shape ``(runs, records, outputs, outputs)``; ``[..., i, j]`` is logit ``j`` minus logit ``i``.
     """
-    # The bounds of j minus i are those of i minus j with opposite signs.
+    # The bounds on j minus i are those of i minus j with opposite signs.
     half, classes = paired_differences(network, box, activations, bounding, relaxes=True, last=last), network.outputs
     first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
@@ -224,7 +225,7 @@ def single_logit(
     bounding: Bounding = TIGHTEST,
     last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of a network's only logit; linear bounds are used, too, if they are allowed and exist.
+    """Return bounds on a network's only logit; linear bounds are used, too, if they are allowed and exist.
 
     Returns:
         The bounds, shape ``(runs, records, 1)``.
@@ -246,7 +247,7 @@ def single_logit(
 def _by_last_update(
     last: LastUpdate, columns: Interval, row: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
 ) -> Interval:
-    """Return bounds of a difference of logits, based on bounds on the last update, shape ``(runs, records, 1)``."""
+    """Return bounds on a difference of logits, based on bounds on the last update, shape ``(runs, records, 1)``."""
     units = _each(columns, lambda end: end.squeeze(2))
     return _each(last.bounds(units, row, sizes, rounding), lambda end: end[..., None])
 
@@ -259,7 +260,7 @@ def backward(
     loss: NetworkLoss,
     bounding: Bounding = TIGHTEST,
 ) -> tuple[Factors, ...]:
-    """Return bounds of each record's gradient, as factors for each affine layer, in the order of layers.
+    """Return bounds on each record's gradient, as factors for each affine layer, in the order of layers.
 
     Args:
         network: The network.
@@ -285,13 +286,13 @@ def backward_from(
     *,
     labels: Tensor | None = None,
 ) -> tuple[Factors, ...]:
-    """Return bounds of gradients from bounds of the derivatives with respect to the logits.
+    """Return bounds on gradients, computed from bounds on the derivatives with respect to the logits.
 
     Args:
         network: The network.
         box: Parameters, each of shape ``(runs, ...)``.
         activations: Activations that `forward` returned for these parameters.
-        values: Bounds of the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
+        values: Bounds on the derivatives with respect to the logits, shape ``(runs, records, outputs)``.
         bounding: Method that computes bounds.
         labels: Labels, as for `backward`, if the derivatives are those of cross-entropy. Such derivatives add up to 0,
             which makes the bounds tighter.
@@ -331,7 +332,7 @@ def _affine(
     nonnegative: bool,
     more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``.
+    """Return bounds on an affine map of columns, shape ``(runs, records, positions, outputs)``.
 
     The bounds are widened by the columns' magnitudes times ``more``, which has the shape of ``weight``.
     """
@@ -351,7 +352,7 @@ def _affine(
 def _gathered(
     layer: Affine, derivatives: Interval, weight: Interval, inputs: torch.Size, bounding: Bounding
 ) -> Interval:
-    """Return bounds of the derivatives with respect to a layer's inputs."""
+    """Return bounds on the derivatives with respect to a layer's inputs."""
     rounding, shape = bounding.rounding, derivatives.lower.shape
     found = product(
         _each(derivatives, lambda end: end.flatten(1, 2)), weight, bounding.products, rounding, nonnegative=False
@@ -366,11 +367,12 @@ def _gathered(
 
 
 def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
-    """Return bounds of the derivatives with respect to the last layer's inputs.
+    """Return bounds on the derivatives with respect to the last layer's inputs.
 
     The derivatives with respect to the logits must add up to 0. So the derivative of one class can be left out, if this
-    class's weights are subtracted from those of all other classes. The label's class is left out, because the remaining
-    derivatives are then shares, which are not negative. In floats, the derivatives add up to a number near 0.
+    class's weights are subtracted from those of all other classes. The class of the label is left out, because the
+    derivative of any other class is its softmax probability, which is not negative. In floating-point arithmetic, the
+    derivatives add up to a number near 0.
     """
     values = _each(derivatives, lambda end: end.squeeze(2))
     classes = weight.lower.shape[1]
@@ -392,9 +394,9 @@ def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, 
 def _by_other_classes(
     values: Interval, weight: Interval, left_out: int, bounding: Bounding, *, nonnegative: bool
 ) -> Interval:
-    """Return bounds of the derivatives with respect to the last layer's inputs, leaving out one class.
+    """Return bounds on the derivatives with respect to the last layer's inputs.
 
-    See `_gathered_together`.
+    They are computed without the derivative of one class; see `_gathered_together`.
     """
     rounding, classes = bounding.rounding, weight.lower.shape[1]
     others = [each for each in range(classes) if each != left_out]
@@ -419,7 +421,7 @@ def _by_other_classes(
 
 
 def _through_relu(values: Interval, before: Interval) -> Interval:
-    """Return bounds of the derivatives with respect to a ReLU's inputs.
+    """Return bounds on the derivatives with respect to a ReLU's inputs.
 
     The derivative of ReLU at 0 may be any number from 0 to 1.
     """

@@ -1,11 +1,11 @@
-"""Linear bounds of differences of logits through the hidden layers, which bound units with the same inputs together.
+"""Linear bounds on differences of logits; the units of a hidden layer, which share their inputs, are bounded together.
 
 A layer-by-layer bound assumes the worst value of every unit in a layer. But the units share their inputs, and an input
 cannot be small for one unit and large for another. Here, a difference of logits is written as a linear function of the
-units of one layer after another, backward through the network. Source: Zhang, Weng, Chen, Hsieh, Daniel, *Efficient
-neural network robustness certification with general activation functions*, NeurIPS 2018. Activations are not negative,
-so only one end of each interval of weights matters. Therefore, coefficients are single numbers, and a layer needs one
-product of matrices.
+units of the last hidden layer, then of the layer before it, and so on until the first hidden layer. Source: Zhang,
+Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general activation functions*,
+NeurIPS 2018. Activations are not negative, so only one end of each interval of weights matters. Therefore, coefficients
+are single numbers, and a layer needs one product of matrices.
 
 Let ``c`` be the coefficient of a unit whose input ``z`` is in ``[l, u]``, with ``l < 0 < u``. If ``c >= 0``, the bound
 uses that ``relu(z)`` is at least ``0`` and at least ``z``. If ``c < 0``, it uses that ``relu(z)`` is below the line
@@ -13,16 +13,16 @@ from ``(l, 0)`` to ``(u, u)``.
 
 These bounds depend on the box, and the bounds of a larger box may happen to be narrower. So certification for ``k``
 changes does not imply certification for fewer changes, and neighbours' radii may differ by more than one. Therefore,
-linear bounds are used neither in training nor if radii determine the noise of a label
+linear bounds are not used in training. They are also not used if radii determine the noise of a label
 (`mechanisms.certified_sgd.releases`).
 
-All bounds hold for a network that is computed in floats. Coefficients may be chosen freely, so their own rounding does
-no harm. But rounding changes the values with which they are multiplied. For a unit, let ``V`` be the sum of the
-magnitudes of its terms, and ``g`` the result of `Rounding.error_of_sums`. The error of the unit's computed input is at
-most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g |c| V``.
-Slopes, offsets and constants add at most as much again, and every layer adds a few roundings of the sum. The bounds
-assume an error of ``8 g`` instead of ``g``; here, ``g`` is computed for sums whose number of terms is four times a
-layer's width, plus eight for each layer.
+All bounds hold for a network that is computed in floating point. Coefficients may be chosen freely, so their own
+rounding does no harm. But rounding changes the values with which they are multiplied. For a unit, let ``V`` be the sum
+of the magnitudes of its terms, and ``g`` the result of `Rounding.error_of_sums`. The error of the unit's computed input
+is at most ``g V``. The errors of the next layer's coefficients, multiplied by their variables, add up to at most ``g
+|c| V``. Slopes, offsets and constants add at most as much again, and every layer adds a few roundings of the sum. The
+bounds assume an error of ``8 g`` instead of ``g``. Here, ``g`` is computed for sums with four terms for each unit of
+the widest layer, eight more terms for each layer, and 64 more terms.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def relaxed(
     sizes: tuple[Tensor, Tensor | None],
     rounding: Rounding,
 ) -> Interval:
-    """Return bounds of linear functions of the last hidden layer; they also hold for values computed in floats.
+    """Return bounds on linear functions of the last hidden layer; they also hold for values computed in floating point.
 
     Args:
         layers: Each affine layer with its weight and its bias, as `Network.by_layer` returns them; the last layer is
@@ -66,8 +66,8 @@ def relaxed(
         before: Inputs of each ReLU layer, shape ``(runs, records, units)``.
         rows: Weights of the functions, shape ``(runs, functions, units)``.
         shifts: Constants that are added to the functions, shape ``(runs, functions)``.
-        sizes: Magnitudes of the terms of ``rows`` and of ``shifts`` whose rounding affects the computed values of the
-            functions.
+        sizes: Magnitudes of the weights, and of the constants, from which the values of the functions are computed.
+            Bounds on the rounding errors of these values are computed from the magnitudes.
         rounding: Rounding of the bounds.
 
     Returns:
@@ -100,7 +100,7 @@ def _least(
     shift_sizes: Tensor | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return lower bounds of the functions that have these coefficients for the last hidden layer's activations."""
+    """Return lower bounds on linear functions of the last hidden layer's activations."""
     magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)
@@ -115,7 +115,7 @@ def _least(
         lost = lost + (factors.abs() * magnitudes[place][:, :, None]).sum(dim=-1)
         factors = above * (upper > -lower) + below * slope
         below, above = factors.clamp_max(0), factors.clamp_min(0)
-        # Stopping at any layer and using the bounds of its single units also gives a valid bound.
+        # Stopping at any layer and using the bounds on its single units also gives a valid bound.
         known = total + (above * lower + below * upper).sum(dim=-1) - _slack(lost, magnitudes[place:], rounding)
         best = known if best is None else torch.maximum(best, known)
         if place:
@@ -143,7 +143,7 @@ def _magnitudes(
     """Return, for each hidden unit, the sum of the magnitudes of its terms; in the first layer, its input's magnitude.
 
     Both the rounding error and the underflow of a unit's input are multiplied by the unit's coefficient. Therefore, a
-    number is added to each sum: the rounding error that is assumed for this number is larger than all underflow.
+    constant is added to each sum. The rounding error that is assumed for this constant is larger than all underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):

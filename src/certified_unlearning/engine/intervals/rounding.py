@@ -22,11 +22,11 @@ EXPONENTIAL = 4
 
 @dataclass(frozen=True)
 class Rounding:
-    """A rule for rounding bounds.
+    """A rule that says how bounds are rounded.
 
     Attributes:
-        name: ``outward``, or ``naive``, which leaves bounds as they are computed in floats. Naive bounds are not a
-            proof: true values can be outside by a few units in the last place.
+        name: ``outward``, or ``naive``, which leaves bounds as they are computed in floating point. Naive bounds are
+            not a proof: true values can be outside by a few units in the last place.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Rounding:
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, the largest error of a sum of ``n`` products, relative to their magnitudes.
 
-        The result is rounded up generously; it is 0 if rounding is naive. See Higham, *Accuracy and Stability of
-        Numerical Algorithms*, section 3.1.
+        The result is somewhat larger than this error. For the rule ``naive``, the result is 0. See Higham, *Accuracy
+        and Stability of Numerical Algorithms*, section 3.1.
 
         Raises:
             ParameterError: The type is not precise enough for this number of terms.

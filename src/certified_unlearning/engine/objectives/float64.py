@@ -1,9 +1,10 @@
-"""Logistic, softmax and ridge regression in float64 with known error bounds, for solvers that certify when they stop.
+"""Logistic, softmax and ridge regression in float64, for solvers with a certified stopping rule.
+
+The rounding errors of all results have known bounds (`accounting.residual.rounding`).
 
 The objective is ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1. Removed records
 leave rows of zeros (adjacency `zero-out`), which have no gradient. Rows are read in blocks, so no other array of their
-size is created. `accounting.residual.rounding` bounds the errors of the results. Rows may be sparse
-(`objectives.sparse`); their blocks are multiplied like arrays.
+size is created. Rows may be sparse (`objectives.sparse`); their blocks are multiplied like arrays.
 """
 
 import functools
@@ -38,8 +39,8 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Rows, shape ``(records, d)``: either float32, possibly in a file, and not converted as a whole; or sparse
-            and float64.
+        rows: Rows, shape ``(records, d)``. Dense rows are float32; they may be in a file, and they are not converted as
+            a whole. Sparse rows are float64.
         labels: Labels, shape ``(records,)``: -1.0 or 1.0 for two classes, the class's number for more classes, targets
             for ridge regression.
         n: Divisor of the sum.
@@ -76,7 +77,7 @@ class Regression:
 
     @functools.cached_property
     def terms(self) -> Terms:
-        """The largest numbers of terms in products with `blocks`: in a row's score, and in a sum over rows."""
+        """Largest numbers of terms of two kinds of sums: a score of a row, and a sum over the rows of `blocks`."""
         records, features = self.rows.shape
         return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
@@ -126,7 +127,8 @@ class LogisticRegression64(Regression):
 
         Args:
             weights: Weights, shape ``(d,)``.
-            since: Weights with which scores are compared, shape ``(d,)``. Labels must be -1 and 1 here.
+            since: Weights from which the change of a score is measured, shape ``(d,)``. In this method, labels must be
+                -1 and 1.
         """
         way = weights - since
         if compiled.takes(self.rows, self.labels):
@@ -143,7 +145,7 @@ class LogisticRegression64(Regression):
         return total / self.n + self.strong_convexity * weights, farthest
 
     def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order; only its lower half is set.
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran order; only its lower half is set.
 
         Args:
             weights: Weights, shape ``(d,)``.
@@ -174,7 +176,7 @@ class LogisticRegression64(Regression):
 
 
 class SoftmaxRegression64(Regression):
-    """Softmax regression; weights have shape ``(classes d,)``, class after class."""
+    """Softmax regression; weights have shape ``(classes d,)``, class by class."""
 
     def value(self, weights: Array) -> float:
         """Return ``f(w)``."""
@@ -220,7 +222,7 @@ class SoftmaxRegression64(Regression):
         return product
 
     def mean_curvature(self, weights: Array) -> Array:
-        """Return ``(1/n) sum omega x x' + m I`` as the lower half of a ``(d, d)`` array in Fortran's order.
+        """Return ``(1/n) sum omega x x' + m I`` as the lower half of a ``(d, d)`` array in Fortran order.
 
         Here, ``omega = (1 - sum p^2) / (classes - 1)``. It is the mean of those ``classes - 1`` eigenvalues of a
         record's curvature ``diag(p) - p p'`` that need not be 0. The result only guides solvers, so float32 rows are
@@ -257,7 +259,7 @@ class RidgeRegression64(Regression):
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array, *, narrow: bool = False) -> tuple[Array, Array]:
-        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order; only its lower half is set.
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran order; only its lower half is set.
 
         The arguments are those of `LogisticRegression64`.
         """
@@ -286,9 +288,9 @@ def gradients(objective: Regression, weights: Array, positives: Sequence[int]) -
     """Return the gradients for some classes against all others, in one pass; shape ``(len(positives), d)``.
 
     Args:
-        objective: The regression; its labels are numbers of three classes or more.
+        objective: The regression; its labels are the numbers of three or more classes.
         weights: Weights of each of these classes, shape ``(len(positives), d)``.
-        positives: Numbers of these classes.
+        positives: Numbers of the classes for which gradients are computed.
     """
     if compiled.takes(objective.rows, objective.labels, np.int64):
         total = compiled.class_gradients(
@@ -313,7 +315,7 @@ def removed_gradients(
 
     Args:
         rows: Rows of the removed records.
-        numbers: Numbers of the classes of these records.
+        numbers: Class of each of these records, as a number.
         weights: Weights of every class, shape ``(classes, d)``.
         n: Divisor of the sums.
         class_weights: Weight of every class; None if all are 1.
@@ -380,10 +382,10 @@ def root_curvatures(
 
 
 def downdate(matrix: Array, curved: Array, n: int) -> None:
-    """Subtract the part of some records from the lower half of a Hessian, in place.
+    """Subtract the contribution of some records from the lower half of a Hessian, in place.
 
     Args:
-        matrix: The Hessian, shape ``(d, d)``, in Fortran's order.
+        matrix: The Hessian, shape ``(d, d)``, in Fortran order.
         curved: `curved_rows` of these records; for ridge regression, their rows.
         n: Divisor of the sums.
 
@@ -397,7 +399,7 @@ def downdate(matrix: Array, curved: Array, n: int) -> None:
         # The Hessian is changed in place, because a separate matrix for the records' part costs three times as much at
         # a thousand columns.
         if dsyrk(-1.0 / n, curved[some], 1.0, matrix, trans=1, lower=1, overwrite_c=1) is not matrix:
-            raise ParameterError("a matrix to downdate must be float64 and lie in Fortran's order")
+            raise ParameterError("a matrix to downdate must be float64 and in Fortran order")
 
 
 def _blocks_of(records: int, features: int) -> Iterator[slice]:

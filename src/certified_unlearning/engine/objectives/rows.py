@@ -53,7 +53,10 @@ class RowSource(Protocol):
         """Number of rows and of features."""
 
     def read_into(self, out: NDArray[np.float32], start: int) -> None:
-        """Fill ``out``, contiguous and of shape (rows, features), with the rows from ``start`` on."""
+        """Fill ``out`` with rows, beginning with row ``start``.
+
+        ``out`` is contiguous and has shape (rows, features).
+        """
 
 
 class StreamedRows:
@@ -65,7 +68,7 @@ class StreamedRows:
         source: The source of the rows.
         dtype: Type of the slices.
         device: Device of the slices.
-        factors: Factor on each row, shape ``(n,)``; None if all are 1.
+        factors: Factor by which each row is multiplied, shape ``(n,)``; None if all factors are 1.
         scratch: Memory into which rows are read; by default, new memory that is not shared.
     """
 

@@ -17,14 +17,14 @@ class BlockObjective(Protocol):
     """Interface of the objective of one block of rows."""
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` of its own removals."""
+        """Change the objective to that of the block after the first ``count`` removals of the block's rows."""
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the losses' gradients."""
 
 
 class _Blocks:
-    """The blocks of this process. Each block has an objective, and the numbers of the removals that change its rows."""
+    """The blocks of this process. Each block has an objective, and a list of the removals that change its rows."""
 
     def __init__(
         self, n: int, d: int, blocks: int, shards: RowShards, strong_convexity: float, normaliser: int
@@ -146,7 +146,7 @@ class ShardedCycle(_Blocks):
             self._own[number] = objective, here
 
     def seek(self, step: int) -> None:
-        """Make step number ``step`` of the cycle, counted from 0, the next step."""
+        """Continue at step ``step`` of the cycle; steps are counted from 0."""
         for objective in self._cycles:
             objective.seek(step)
 

@@ -1,6 +1,6 @@
 """l2-regularised softmax regression for many trials at once.
 
-A trial's weights are one vector of ``classes * features`` numbers, class after class. So noise, projection, publication
+A trial's weights are one vector of ``classes * features`` numbers, class by class. So noise, projection, publication
 and checkpoints handle plain vectors, whatever the number of classes.
 """
 
@@ -100,7 +100,7 @@ def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
     """Return the share of records that each trial classifies correctly.
 
     Args:
-        weights: Weights, shape ``(trials, classes * features)``, class after class.
+        weights: Weights, shape ``(trials, classes * features)``, class by class.
         features: Rows, shape ``(n_test, features)``.
         labels: Labels, integers from 0, shape ``(n_test,)``.
 

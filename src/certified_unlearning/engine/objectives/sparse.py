@@ -40,7 +40,7 @@ def canonical(X: Any) -> csr_array:
 
 
 def with_entries(rows: csr_array, entries: NDArray[Any]) -> csr_array:
-    """Return a matrix with other values at the same places."""
+    """Return a matrix with other values in the same positions."""
     return csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
 
 
@@ -57,12 +57,12 @@ def norms(rows: csr_array) -> Array:
 
 
 def multiplied(rows: csr_array, factors: Array) -> csr_array:
-    """Return the matrix with every row multiplied by its own number."""
+    """Return the matrix with each row multiplied by the corresponding number."""
     return with_entries(rows, rows.data * np.repeat(factors, entries_of_rows(rows)))
 
 
 def divided(rows: csr_array, by: Array) -> csr_array:
-    """Return the matrix with every row divided by its own number."""
+    """Return the matrix with each row divided by the corresponding number."""
     return with_entries(rows, rows.data / np.repeat(by, entries_of_rows(rows)))
 
 
@@ -82,7 +82,7 @@ def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_arr
 
 
 def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
-    """Return the matrix with empty rows at some places, in new arrays.
+    """Return a copy of the matrix in which the given rows are empty.
 
     The new arrays hide how many entries those rows had.
     """
@@ -102,7 +102,7 @@ def block_size(rows: csr_array) -> int:
 
 
 def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
-    """Yield the slice of each block's rows, and the block, which is a view of the same numbers."""
+    """Yield, for each block, the slice of its rows, and the block itself, which is a view of the matrix."""
     size, ends = block_size(rows), rows.indptr
     for first in range(0, rows.shape[0], size):
         last = min(first + size, rows.shape[0])
@@ -112,7 +112,7 @@ def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
 
 
 def terms(rows: csr_array) -> Terms:
-    """Return the largest numbers of terms in products with the blocks: in a row's score, and in a sum over rows."""
+    """Return the largest numbers of terms of two kinds of sums: the score of a row, and a sum over rows in `blocks`."""
     return sparse_terms(
         records=rows.shape[0],
         block=block_size(rows),

@@ -119,7 +119,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         return self._tensors(rows, labels) if self._learner.cycle is None else self._placed(rows, labels)
 
     def _signed(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows in the signed form that `engine.minibatch` needs, in the same memory."""
+        """Convert rows in place to the signed form that `engine.minibatch` needs, and return them."""
         if len(self.classes_) == 2:
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows

@@ -41,7 +41,8 @@ class DescentModel(LinearModel):
         sigma: Noise scale: the noise of a step has standard deviation ``sqrt(2 step_size) sigma``. None: the smallest
             scale at which ``steps`` steps unlearn ``records`` records.
         steps: Number of steps to unlearn ``records`` records at once. It cannot be combined with ``sigma``. If neither
-            is given, it is the number of steps in which the influence of what was learned falls by a factor ``e``.
+            ``steps`` nor ``sigma`` is given, unlearning takes the number of steps in which the influence of what was
+            learned falls by a factor ``e``.
         records: Number of records that ``steps`` steps must be able to unlearn at once. A later request may name any
             number of records; it then takes more or fewer steps.
         accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.

@@ -21,8 +21,8 @@ def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Remo
     if certificate.epsilon_all_published:
         lines.append(
             "For somebody who kept every published model, the first one included, epsilon is "
-            f"{rounded_up(certificate.epsilon_all_published)} (by shifted, at delta = "
-            f"{rounded_up(certificate.delta)}): what was shown cannot be recalled."
+            f"{rounded_up(certificate.epsilon_all_published)} at delta = {rounded_up(certificate.delta)} (computed by "
+            "the accountant shifted): what was published cannot be recalled."
         )
     return [*lines, _next(learner, history)]
 
@@ -30,7 +30,7 @@ def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Remo
 def _guarantee(certificate: StepsCertificate) -> list[str]:
     """Return the statement of the guarantee."""
     if not certificate.unlearning_steps:
-        return ["Nothing was removed yet, so there is nothing to guarantee yet."]
+        return ["Nothing has been removed yet, so there is nothing to guarantee."]
     delta = certificate.delta + certificate.extra_delta
     said = [
         f"Guaranteed ({certificate.guarantee}, by {certificate.accountant}): epsilon = "

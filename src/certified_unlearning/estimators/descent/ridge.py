@@ -28,9 +28,10 @@ STRONGEST = 1e9
 class LangevinRidge(LangevinModel, RidgeRegressor):
     """Ridge regression by noisy projected gradient descent that can unlearn with an (epsilon, delta) certificate.
 
-    It works like `LangevinLogisticRegression`, with all records in every step. As there, the guarantee compares with
-    *the same noisy algorithm on the data after the removals*. It keeps no secret state. `CertifiedRidge` needs far less
-    noise, but its guarantee is of a different kind: it does not protect the remaining records.
+    It works like `LangevinLogisticRegression`, with all records in every step. As with that estimator, the guarantee is
+    a comparison with *the same noisy algorithm on the data after the removals*. It keeps no secret state.
+    `CertifiedRidge` needs far less noise, but its guarantee is of a different kind: it does not protect the remaining
+    records.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range
@@ -50,7 +51,7 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
 
     See Also:
         `CertifiedRidge`: Needs far less noise, compares with an exact refit, and keeps a secret state.
-        `LangevinLogisticRegression`: The same for classes.
+        `LangevinLogisticRegression`: The same for classification.
 
     Examples:
         >>> from certified_unlearning import LangevinRidge
@@ -100,8 +101,9 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
             plan=plan,
             planned=lambda alpha: copy.copy(self).set_params(alpha=alpha)._planned(n),
             noise_and_score=noise_and_score,
-            trouble="with target_range mapped to [-1, 1], the noise in a prediction has a standard deviation of up to "
-            "{noise:.3g}, and predictions without noise have one of at most {score:.3g} if targets are spread evenly",
+            trouble="with target_range mapped to [-1, 1], the standard deviation of the noise in a prediction is up to "
+            "{noise:.3g}, but the standard deviation of predictions without noise is at most {score:.3g} if targets "
+            "are spread evenly",
         )
         super()._warn_of(plan, X)
 

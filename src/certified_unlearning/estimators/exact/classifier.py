@@ -64,7 +64,7 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
             gradients to a grid with a random offset. ``subsample-gd`` leaves gradients unchanged; if a removed record
             was used, it recomputes from the first step that used the record.
         steps: Number of steps, ``T``. This and all parameters below stay fixed over all requests.
-        batch_size: Number of records in the batch of a step, ``m``; always smaller than the number of present records.
+        batch_size: Number of records in the batch of a step, ``m``; always smaller than the current number of records.
             ``auto``: 8, or a quarter of the records if a quarter is fewer than 8.
         step_size: Step size ``eta``, for rows of norm 1. ``auto``: 8, or 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise on a batch's mean gradient, in every coordinate, for noisy mechanisms.
@@ -175,7 +175,9 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         unknown = np.setdiff1d(y, self.classes_).tolist()
         if unknown:
-            raise DataError(f"y holds {unknown[0]!r}, which is none of the classes learned: {self.classes_.tolist()}")
+            raise DataError(
+                f"y holds {unknown[0]!r}, which is not one of the learned classes, {self.classes_.tolist()}"
+            )
         labels = np.searchsorted(self.classes_, y)
         features = dense(X)
         self._require_short(features)

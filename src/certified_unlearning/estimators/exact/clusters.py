@@ -1,4 +1,4 @@
-"""k-means that removes and inserts records exactly: Lloyd's algorithm on noisy sums and numbers of members."""
+"""k-means that removes and inserts records exactly: Lloyd's algorithm with noisy sums and counts for each cluster."""
 
 import copy
 import math
@@ -40,7 +40,7 @@ Sums of up to 2^23 rows of norm 1 are then exact in float64, in any order. So th
 those of a fresh run in all bits.
 """
 LONGEST = 1 - 2.0**-40
-"""Norm to which longer rows are scaled down, so that no norm is above 1, by whatever method it is computed."""
+"""Norm to which longer rows are scaled down. With this norm, no method of computing a norm gives a result above 1."""
 MOST_NOISE = 2.0**23
 """Largest standard deviation of the noise. With this noise, sums still contain thirty bits of a record."""
 DROWNED = 0.1
@@ -55,7 +55,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     The algorithm is Lloyd's. For each centre, a step computes the sum and the number of the records nearest to the
     centre, with Gaussian noise on both. It then moves the centre to the quotient of the two. A request examines the
-    steps one after another. For each step, a random test decides whether the step may keep its noisy sums and numbers.
+    steps one after another. For each step, a random test decides whether the step may keep its noisy sums and counts.
     This test makes the distributions below equal. From the first step that fails the test, all steps are recomputed.
     After any stream of deletions and insertions, centres and state together have the distribution of the same algorithm
     run from scratch on the present records, with the constants of the `fit`. This equality requires that requests are
@@ -89,11 +89,11 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     Attributes:
         cluster_centers_: Centres, shape ``(n_clusters, features)``, in the space of rows after ``feature_ranges``,
             ``data_norm`` or ``normalize``.
-        labels_: Number of each remaining record's nearest centre, in the order of ``remaining_``.
+        labels_: Index of the centre nearest to each remaining record, in the order of ``remaining_``.
         inertia_: Sum of the squared distances of the remaining records to their nearest centres.
 
     See Also:
-        `ExactLogisticRegression`: The same guarantee for classes.
+        `ExactLogisticRegression`: The same guarantee for classification.
 
     Examples:
         >>> from certified_unlearning import ExactKMeans
@@ -156,7 +156,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     @property
     def labels_(self) -> NDArray[np.int64]:
-        """Number of the nearest centre of each remaining record.
+        """Index of the centre nearest to each remaining record.
 
         Raises:
             DataError: The estimator was saved without its records.
@@ -288,7 +288,7 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             require_short_rows(features, "the bound on recomputations needs norms of at most 1")
 
     def _rows(self, features: Array) -> Array:
-        """Turn features whose norms were checked into rows, in a new array."""
+        """Convert features to rows, in a new array; the norms must have been checked before."""
         rows = self._seen(features.astype(np.float64, copy=False))
         rows = rows * (LONGEST / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), LONGEST))
         # Rows are rounded towards zero, so that no row becomes longer.

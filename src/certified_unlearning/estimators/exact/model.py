@@ -44,7 +44,7 @@ class ExactModel(UnlearningEstimator):
         }
 
     def _next_seed(self, request: int = 0) -> int:
-        """Return the seed of learning, or of a request counted from 1."""
+        """Return the seed of request number ``request``, where 0 stands for learning and requests count from 1."""
         if self.random_state is None:
             return secrets.randbits(128)
         # A number as ``random_state`` gives the same key every time.

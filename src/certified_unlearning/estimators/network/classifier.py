@@ -163,7 +163,7 @@ class CertifiedMLPClassifier(Classifier):
             require_count(least=1, **{f"hidden_layer_sizes[{place}]": units})
         require_counts("budgets", budgets, least=1)
         if budgets != sorted({*budgets}):
-            raise ParameterError(f"budgets must be in rising order, each once, got {self.budgets!r}")
+            raise ParameterError(f"budgets must be in rising order, without duplicates, got {self.budgets!r}")
         if self.changes not in ("removals", "additions and removals"):
             raise ParameterError(f"changes must be 'removals' or 'additions and removals', got {self.changes!r}")
         classes = len(self.classes_)
@@ -202,10 +202,10 @@ class CertifiedMLPClassifier(Classifier):
         return self._network.trainings
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return, for each record, the label that the network trained on the remaining records gives.
+        """Return, for each record, the label from the network that is trained on the remaining records.
 
-        If free removals could have changed one of these labels, the network is first trained anew. The result has shape
-        ``(records,)``.
+        If removals since the last training could have changed one of these labels, the network is retrained first. The
+        result has shape ``(records,)``.
         """
         rows = self._asked(X)
         if self._network.pending and not bool(self._certified(rows, 0).all()):
@@ -215,7 +215,8 @@ class CertifiedMLPClassifier(Classifier):
     def decision_function(self, X: Any) -> Array:
         """Return logits, shape ``(records,)`` for two classes and ``(records, classes)`` for more.
 
-        No certificate covers scores, so after free removals the network is trained anew first.
+        No certificate covers scores. So if records were removed since the last training, the network is retrained
+        before scores are computed.
         """
         rows = self._asked(X)
         self._settle()
@@ -237,7 +238,7 @@ class CertifiedMLPClassifier(Classifier):
         return self._certified(rows, int(k)).cpu().numpy()
 
     def certified_radius(self, X: Any) -> NDArray[np.int64]:
-        """Return, for each record, the number of further removals from every batch that cannot change its label.
+        """Return, for each record, how many further removals from every batch certainly leave its label unchanged.
 
         The number is 0 if the label is not certified. It is a lower bound: the label may survive more removals.
         """
@@ -256,11 +257,11 @@ class CertifiedMLPClassifier(Classifier):
 
         Args:
             X: Features, which are not poisoned, shape ``(records, features)``.
-            moved: Number of records of every batch whose inputs are moved, public rows included.
+            moved: Number of records with moved inputs in every batch, public rows included.
             by: Largest change of each input number as the network sees it: after scaling by ``feature_ranges``,
                 ``data_norm`` or ``normalize``.
-            relabelled: Number of records of every batch whose classes are changed.
-            to: The only class that classes are changed to; None: any class.
+            relabelled: Number of records with changed classes in every batch.
+            to: The only class to which classes may be changed; None: any class.
             together: Whether the same records are moved and relabelled. If False, they may be different records.
 
         Raises:
@@ -331,7 +332,7 @@ class CertifiedMLPClassifier(Classifier):
         self._network.check(self._store)
 
     def privacy_report(self, X: Any = None) -> str:
-        """Return a report in words: the removals so far, what is guaranteed, and what is not.
+        """Return a report as text: the removals so far, what is guaranteed, and what is not.
 
         Args:
             X: Records whose certified predictions are counted; None: nothing is counted.
@@ -344,8 +345,8 @@ class CertifiedMLPClassifier(Classifier):
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         if self._planned(self._network.n) != self._network.settings:
             raise ParameterError(
-                "parameters of training were changed after fit, so the file would state parameters with which the "
-                "boxes were not trained; set the old values again, or call fit again"
+                "training parameters were changed after fit, so the file would state other parameters than those with "
+                "which the boxes were trained; set the old values again, or call fit again"
             )
         if not training_data:
             self._settle()
@@ -376,7 +377,7 @@ class CertifiedMLPClassifier(Classifier):
         return self._network
 
     def _settle(self) -> None:
-        """Train anew if records were removed since the last training."""
+        """Retrain the network if records were removed since the last training."""
         if self._network.pending:
             with self._all_or_nothing():
                 self._network = self._network.trained_again(self._store, _whole(self.budgets))

@@ -67,7 +67,7 @@ class ExposedRecords:
         return int(self.radii[place[0]])
 
     def summary(self) -> str:
-        """Return in words how many records have a prediction that is certified for each number of changes.
+        """Return a text that states, for each number of changes, how many records have a prediction certified for it.
 
         The text is as secret as the records.
         """
@@ -88,8 +88,8 @@ class ExposedRecords:
 def exposed_records(model: CertifiedMLPClassifier) -> ExposedRecords:
     """Return how exposed the remaining training records are, for the owner of the data.
 
-    If records were removed since the last training, the network is first trained anew. A radius covers the same changes
-    as the boxes (``changes``). With ``removals``, neither the absence of the record itself nor the absence of other
+    If records were removed since the last training, the network is retrained first. A radius covers the same changes as
+    the boxes (``changes``). With ``removals``, neither the absence of the record itself nor the absence of other
     records changes the prediction. For membership inference, use ``additions and removals``.
 
     Raises:

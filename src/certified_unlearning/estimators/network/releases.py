@@ -13,9 +13,9 @@ from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLabels:
-    """Publishes labels of a fitted network, up to a given number, each with (epsilon, delta)-differential privacy.
+    """Publishes at most a given number of labels of a fitted network, each with (epsilon, delta)-differential privacy.
 
-    If records were removed since the last training, the network is first trained anew. Later removals have no effect on
+    If records were removed since the last training, the network is retrained first. Later removals have no effect on
     this object. After a removal, create a new object; the epsilons and deltas of both objects add up.
 
     Args:

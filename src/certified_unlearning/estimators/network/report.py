@@ -1,4 +1,4 @@
-"""The report of a `CertifiedMLPClassifier`, in words."""
+"""The report of a `CertifiedMLPClassifier`, as text."""
 
 from collections.abc import Mapping
 
@@ -21,15 +21,15 @@ def in_words(
         rows: Inputs whose certified predictions are counted; None: nothing is counted.
     """
     return [
-        f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}, "
-        f"{forgotten['free']} of them for free; trained {counted(network.trainings, 'time')}.",
+        f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}. Of these "
+        f"requests, {forgotten['free']} needed no training. Trained {counted(network.trainings, 'time')}.",
         *(
             ["Nothing is certified here: the estimator was saved without its boxes and records."]
             if spent is None
             else _certified(network, spent, rows)
         ),
-        "Not promised: privacy of the answers (whether an input is certified depends on the records), "
-        "probabilities, parameters, or anything where features were scaled by the records.",
+        "Not promised: privacy of the answers (whether an input is certified depends on the records); anything about "
+        "probabilities or parameters; anything at all if features were scaled with numbers computed from the records.",
     ]
 
 
@@ -39,16 +39,16 @@ def _certified(network: TrainedNetwork, spent: int, rows: torch.Tensor | None) -
     if network.public_records:
         lines.append(f"Also learned from {counted(network.public_records, 'public row')}, which cannot be removed.")
     lines += [
-        "A label that is certified for k removals is that of a network trained without the removed records, and "
-        "without any k more records of each batch; of a budget of "
-        f"{counted(learned.budgets[-1], 'removal')} from each batch, {learned.budgets[-1] - spent} "
+        "A label that is certified for k removals is the label that a network gives if it is trained without the "
+        "removed records, and without k further records of each batch, whichever these are.",
+        f"Of the budget of {counted(learned.budgets[-1], 'removal')} from each batch, {learned.budgets[-1] - spent} "
         f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} left.",
-        "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
+        "Labels that are not certified come from a network that is retrained when it is first asked for one.",
     ]
     if network.pending:
         lines.append(
-            f"The parameters were learned with {counted(network.pending, 'record')} that "
-            f"{'was' if network.pending == 1 else 'were'} removed since: they must stay secret."
+            f"The parameters must stay secret: they were learned with {counted(network.pending, 'record')} that "
+            f"{'was' if network.pending == 1 else 'were'} removed afterwards."
         )
     if rows is None:
         return lines

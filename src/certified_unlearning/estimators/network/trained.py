@@ -21,7 +21,7 @@ class TrainedNetwork:
     """A network as it was last trained. Removals and further trainings return new objects.
 
     All trainings use the same batches and the same initial parameters. The records themselves are in the `RecordStore`
-    of the estimator: methods that need them have the argument ``store``.
+    of the estimator. Methods that need the records have the argument ``store``.
 
     Attributes:
         settings: The settings of training.
@@ -61,7 +61,7 @@ class TrainedNetwork:
         Args:
             settings: The settings of training.
             store: The records, none of which was removed.
-            budgets: The budgets of the boxes, in rising order.
+            budgets: The budgets of the boxes, in ascending order.
             public_records: Number of public records.
             generator: Generator of the random numbers.
         """
@@ -141,7 +141,7 @@ class TrainedNetwork:
         return int(gone[self.places].sum(dim=1).max())
 
     def budget_left(self, store: RecordStore) -> int:
-        """Return the number of further records that can be removed from any batch without a training."""
+        """Return the number of further records that can be removed from any batch without retraining."""
         return self.learned.budgets[-1] - self.spent(store)
 
     def learned_records(self, store: RecordStore) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ class TrainedNetwork:
 
         Args:
             store: The remaining records.
-            budgets: The budgets of the boxes, in rising order.
+            budgets: The budgets of the boxes, in ascending order.
         """
         if self.settings.neighbourhood.changes == "removals":
             smallest = self._smallest_that_may_be_emptied(store)

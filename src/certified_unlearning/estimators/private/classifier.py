@@ -27,7 +27,7 @@ class PrivateLogisticRegression(PrivateModel, LinearClassifier):
     ``output-perturbation`` publishes a regularised minimiser with noise. The amount of noise does not depend on the
     number of features. ``noisy-gradient-descent`` uses all records in every step, and suits few features. Its error
     shrinks faster with the number of records than the error of output perturbation. ``embedding``, for many features,
-    runs noisy gradient descent on rows that are projected to few random columns.
+    runs noisy gradient descent on rows that are projected to a small number of random columns.
 
     The estimator keeps no records. Every bound is public: rows longer than ``data_norm`` are scaled down to it, and
     weights stay in a ball. The ball's ``radius`` is given, or selected privately from several given values.

@@ -161,7 +161,10 @@ class PrivateModel(LinearModel):
         return NoisyDescent.plan(problem, epsilon=self.epsilon, delta=delta, steps=self.steps, runs=runs)
 
     def _embedded(self, problem: LinearProblem) -> LinearProblem:
-        """Return the problem projected to few columns; their number is the same for every radius in the search."""
+        """Return the problem with rows projected to a few columns.
+
+        The number of columns is the same for every radius in the search.
+        """
         if self.dimension is None:
             widest = LinearProblem(**{**vars(problem), "radius": max(self._radii())})
             dimension = embedding_dimension(widest, self.epsilon)
@@ -171,7 +174,10 @@ class PrivateModel(LinearModel):
         return problem if dimension >= problem.features else problem.embedded(dimension)
 
     def _radii(self) -> list[float]:
-        """Return the radii for the weights of rows; with an intercept, these weights are longer.
+        """Return the radii of the balls that contain the weights.
+
+        With an intercept, the weights of rows are ``sqrt(2)`` times as long as the coefficients and the intercept
+        together, so each radius is multiplied by ``sqrt(2)``.
 
         Raises:
             ParameterError: ``radius`` is neither a number above 0 nor several such numbers.
@@ -255,7 +261,7 @@ class PrivateModel(LinearModel):
 
     @property
     def _plan(self) -> PrivateLearner:
-        """Plan of learning, as the certificate states it."""
+        """The plan for learning, as the certificate states it."""
         return learner_of(self._certificate.constants)
 
     def _stated_of_removed(self) -> Stated:

@@ -19,7 +19,7 @@ Strategy = Literal["softmax", "one-vs-rest"]
 
 @dataclass(repr=False, eq=False)
 class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
-    """Logistic regression that unlearns; with two classes, a removal's time does not grow with ``n``.
+    """Logistic regression that unlearns; with two classes, the time of a removal does not grow with ``n``.
 
     It keeps the minimiser secret, and publishes it with Gaussian noise. A removal takes one Newton step, which reads
     only the removed records. The step also bounds the distance of the result from an exact refit on the remaining
@@ -54,11 +54,11 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     arrays in place, so a copy must be a deep copy.
 
     Args:
-        sigma: Standard deviation of the noise on the published weights (with an intercept, on scikit-learn's weights
-            times ``sqrt(2)``). With more noise, more records can be removed before the data are read again.
+        sigma: Standard deviation of the noise on the published weights. With an intercept, the noise is on ``sqrt(2)``
+            times scikit-learn's weights. With more noise, more records can be removed before the data are read again.
         records_between_reads: Number of records that may be removed without reading the data again. The request that
             exceeds this number reads the data. None: the number is planned from ``n``, ``C``, ``sigma``, epsilon and
-            delta. It has no effect if every request learns anew.
+            delta. The number has no effect if the model is learned anew for every request.
         strict_timing: Whether ``records_between_reads`` is planned from a bound that holds for all data. The time of a
             reading then reveals nothing about the records. Otherwise, the data may have to be read earlier, and the
             certificate states such readings.

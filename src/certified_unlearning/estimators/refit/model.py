@@ -50,8 +50,8 @@ class RefitModel(LinearModel):
             ``min(1e-6, 1 / (10 n))``; or ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights.
         records_between_reads: Number of records that may be removed without reading the data again. The request that
-            exceeds this number reads the data. None: the number is planned. It has no effect if every request learns
-            anew.
+            exceeds this number reads the data. None: the number is planned. The number has no effect if the model is
+            learned anew for every request.
     """
 
     epsilon: float = 1.0
@@ -76,10 +76,11 @@ class RefitModel(LinearModel):
 
         Public rows are part of the objective, like records, but are never removed: no request can name them, and the
         certificate compares with a refit that includes the same public rows. ``n`` always counts records and public
-        rows, so ``C`` and ``alpha`` mean what they mean in scikit-learn for all rows together. The parameters scale
-        public rows like records. Public rows change neither the scaling nor the list of classes. Public rows may give
-        the objective curvature in every direction, whatever the records are. In this case, the budget is larger
-        (``public_curvature`` in the certificate), and more records can be removed before the data are read again.
+        rows, so ``C`` and ``alpha`` have the same meaning as in a scikit-learn model that is fitted to all rows. Public
+        rows are scaled with the same parameters as records. Public rows change neither the scaling nor the list of
+        classes. With public rows, the objective may be curved in every direction, whatever the records are. In this
+        case, the budget is larger (``public_curvature`` in the certificate), and more records can be removed before the
+        data are read again.
 
         Args:
             X: Features of records, shape ``(records, features)``: an array, a data frame, or a sparse matrix. Rows must
@@ -94,9 +95,9 @@ class RefitModel(LinearModel):
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row's norm is above 1 (the message names the longest row), there are too few classes or
-                records, public rows have other columns than the records or a class that no record has, or only one of
-                ``X`` and ``public_X`` is sparse.
+            DataError: A row's norm is above 1 (the message names the longest row). There are too few classes or
+                records. The columns of public rows differ from those of the records. A public row has a class that no
+                record has. Only one of ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: The noise would be lost in rounding, or float64 is not precise enough for the noise or the
                 regulariser.
@@ -291,8 +292,8 @@ class RefitModel(LinearModel):
             f"Learned from {learned_from}; {counts.removed} removed since, in "
             f"{counted(counts.requests, 'request')}. For these requests, data were read again {read}.",
             f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = {rounded_up(stated.epsilon)} at "
-            f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "
-            "requests fixed in advance.",
+            f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}. This holds for the model published "
+            "last, if requests are fixed in advance.",
             f"For somebody who kept all {counted(stated.releases, 'release')}, and for adaptive requests, epsilon "
             f"is {'so large that it says nothing' if of_all is None else rounded_up(of_all)}.",
             f"Compared with: {stated.comparator}.",

@@ -103,7 +103,7 @@ def class_numbers(public_y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.i
 
 
 def require_private(named: NDArray[Any], *, records: int, public_rows: int) -> None:
-    """Raise `ParameterError` if a request names a public row; their numbers would follow those of the records."""
+    """Raise `ParameterError` if a request names a public row; public rows are numbered after the records."""
     if named.dtype.kind not in "iu":
         return  # `RecordStore.removable` refuses such a number.
     public = named[(named >= records) & (named < records + public_rows)]

@@ -43,14 +43,14 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     arrays in place, so a copy must be a deep copy.
 
     Args:
-        sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]; with an intercept, it
-            applies to the weights times ``sqrt(2)``.
+        sigma: Standard deviation of the noise on the published weights, for targets in [-1, 1]. With an intercept, the
+            noise is on ``sqrt(2)`` times the weights.
         records_between_reads: Number of records that may be removed without reading the data again. The request that
             exceeds this number reads the data. None: a tenth of ``n``. It has no effect if every request reads the
             data.
 
     See Also:
-        `CertifiedLogisticRegression`: The same for classes.
+        `CertifiedLogisticRegression`: The same for classification.
         `LangevinRidge`: Keeps no secret state.
 
     Examples:

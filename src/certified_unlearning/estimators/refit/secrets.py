@@ -14,7 +14,7 @@ from certified_unlearning.mechanisms.refits import requests as refits
 
 
 def parts(model: Any, plan: RefitPlan) -> Sequence[Any]:
-    """Return the models of all classes, each against the rest, or the only model."""
+    """Return one model for each class against the rest, or a list with the only model."""
     return model.of_class if plan.one_vs_rest else [model]
 
 

@@ -40,7 +40,7 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether the current version had been made by adding this file already.
+        known: Whether this file had already been added to make the current version.
         deleted: Files that an interrupted command had left behind.
         pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.

@@ -1,4 +1,6 @@
-"""Reading of new records, as `init` reads a table. The records then wait in files, and are not part of the data yet.
+"""Functions that read new records in the same way as `init` reads a table.
+
+The records then wait in files, and are not part of the data yet.
 
 The declaration of `init` stays in force: columns, categories, ranges, classes. The owners of the records are checked.
 Nobody's records are added twice, and nobody whose removal was requested is added again.
@@ -204,12 +206,12 @@ def _require_unlike_removed(
 def _add_old_spellings(
     spellings: Spellings, alike: Mapping[str, Sequence[str]], requested: set[str], ledger: Ledger
 ) -> list[str]:
-    """Add the spellings of people in the model that resemble those of new people.
+    """Add to ``spellings`` those identifiers of people in the model that resemble new identifiers.
 
     People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that resemble that of a person in the model, if only this person's pseudonym is known.
+        The new identifiers that resemble the identifier of a person in the model of whom only the pseudonym is known.
     """
     unnamed = []
     for new, others in alike.items():

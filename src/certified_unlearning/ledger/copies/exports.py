@@ -98,8 +98,9 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
 
     Args:
         path: The model directory.
-        to: The directory for weights, certificate and the declaration of the columns. It is made, or replaced if it
-            contains an earlier copy. If ``to`` is None, the operator makes the copy, and this function only records it.
+        to: The directory for the weights, the certificate and the declaration of the columns. It is made, or replaced
+            if it contains an earlier copy. If ``to`` is None, the operator makes the copy, and this function only
+            records it.
         name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
 
     Raises:
@@ -196,7 +197,10 @@ def _copy_of(event: Event) -> Copy:
 
 
 def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
-    """Raise `ParameterError` if a copy of this name is in another place, of which the ledger would lose track."""
+    """Raise `ParameterError` if the ledger has a copy of this name in another place.
+
+    Otherwise, the ledger would lose track of that copy.
+    """
     known = next((each for each in copies(ledger) if each.name == name), None)
     place = None if to is None else to.resolve()
     if known is not None and known.path != place:
@@ -210,7 +214,7 @@ def _require_same_place(ledger: Ledger, name: str, to: Path | None) -> None:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a copy, without blanks around it; raise `ParameterError` if it is invalid."""
+    """Return the name of a copy without leading and trailing blanks; raise `ParameterError` if it is invalid."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ParameterError(
             f"the name of a copy must have from 1 to {_LONGEST_NAME} printable characters, got {name[:40]!r}"

@@ -1,4 +1,4 @@
-"""Reading of a copy that `export` or `track` made, without a ledger."""
+"""Functions that read a copy that `export` or `track` made; no ledger is needed."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from certified_unlearning.ledger.directory import ModelDirectory
 
 
 class CopiedModel(BaseModel):
-    """The content of a copy's `columns.json`: how a table becomes rows, without the place and owners of training data.
+    """The content of a copy's `columns.json`, which says how a table becomes rows.
+
+    It states neither the place nor the owners of the training data.
 
     Attributes:
         table: The declaration by which a table becomes rows and labels.

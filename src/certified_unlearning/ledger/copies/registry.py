@@ -39,7 +39,7 @@ class Publication:
         state: State of the ledger.
         owner: The ledger's identity: the hash of its first event.
         certificate: The certificate of the current version.
-        files: The content of the files that are copied to the registry, by the files' names.
+        files: The content of the files that are copied to the registry, keyed by file name.
         scratch: An empty directory for these files before they are in the registry. They must not be written elsewhere.
     """
 
@@ -120,10 +120,10 @@ def publication(path: Path) -> Iterator[Publication]:
 
     Raises:
         ParameterError: The model's weights are secret.
-        DataError: A file of the model directory cannot be read, or the log in the second place has more events, as
-            after a restore.
+        DataError: A file of the model directory cannot be read, or the second copy of the log has more events, as after
+            a restore.
         LedgerError: A file differs from what the log records about it.
-        StorageError: Another command is running, or the log in the second place is missing.
+        StorageError: Another command is running, or the second copy of the log is missing.
     """
     directory = ModelDirectory(path)
     with directory.locked(), Ledger.opened(directory.ledger) as ledger:

@@ -31,7 +31,7 @@ class Event:
         subject: The name in the ledger of the person whose removal was requested or put on hold, or who had no records
             in the data; None for all other kinds.
         payload: All other content.
-        hash: SHA-256 of all of the above, the salt, and the hash of the event before.
+        hash: SHA-256 of all of the above, the salt, and the hash of the previous event.
         salt: The random text that hides the payload in proofs, hexadecimal; None if the event was recorded without one.
     """
 

@@ -56,7 +56,7 @@ class Owners:
             self.insert_spellings(sorted((names.folded(identifier), name) for identifier, name in people.items()))
 
     def add_spellings(self, groups: Iterable[Group]) -> None:
-        """Add groups of identifiers that a reader would take for one, although they belong to different people.
+        """Add groups of identifiers that look like spellings of one identifier, but belong to different people.
 
         If people have pseudonyms, this does nothing, because `add_records` has added the spelling of each person.
         """
@@ -83,7 +83,7 @@ class Owners:
         return [str(other) for (other,) in found]
 
     def like(self, identifier: str) -> str | None:
-        """Return the name of a person with rows whose identifier looks like this one; None if there is none."""
+        """Return the name of a person who has rows, and whose identifier looks like this one; None if there is none."""
         return self._like(identifier, "SELECT identifier FROM records")
 
     def requested_like(self, identifier: str) -> str | None:
@@ -181,8 +181,8 @@ class Owners:
     def forget_records(self, after: int, up_to: int) -> None:
         """Delete the rows of the people in all requests with numbers in ``(after, up_to]``.
 
-        If people have pseudonyms, the keyed digests of their spellings stay, as their pseudonyms do, so that `add` can
-        refuse people who come back.
+        If people have pseudonyms, the pseudonyms are kept, and also the keyed digests of the spellings of identifiers.
+        With these digests, `add` can refuse people who come back.
         """
         clear = self._has_spellings() and not self._names().hides_people
         tables = ["records", "spellings"] if clear else ["records"]

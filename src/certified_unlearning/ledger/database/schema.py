@@ -76,7 +76,7 @@ def statements(script: str) -> Iterator[str]:
 
 @contextmanager
 def connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Open an SQLite file, which is closed when the block ends. An error of SQLite becomes one sentence.
+    """Open an SQLite file, which is closed when the block ends. SQLite errors are raised as errors of this package.
 
     Args:
         path: The file.

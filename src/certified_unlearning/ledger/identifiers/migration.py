@@ -56,7 +56,7 @@ def migrate(path: Path, key_file: Path | None = None) -> Migrated:
         ParameterError: The key must not or cannot be written to that file.
         DataError: The directory or its key cannot be read.
         LedgerError: A file was tampered with; nothing was done.
-        StorageError: Another command is running, another program keeps the ledger open, the log in the second place is
+        StorageError: Another command is running, another program keeps the ledger open, the second copy of the log is
             missing, or a file cannot be written.
     """
     directory = ModelDirectory(path)
@@ -107,7 +107,7 @@ def _is_unfinished(place: Path, ledger: Ledger) -> bool:
 
 
 def _write_second_place_anew(ledger: Ledger) -> None:
-    """Rewrite the log in the second place if it still has the events from before the migration; overwrite the old text.
+    """Rewrite the second copy of the log if it still has the events from before the migration; overwrite the old text.
 
     If the log was rewritten by an earlier migration, as after a restore of the directory, it is not changed.
     """

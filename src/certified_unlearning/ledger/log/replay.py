@@ -6,7 +6,7 @@ some of these events are gone: weights, secrets, rows that were added. If these 
 them. Versions that were published in the meantime stay published: `State.lost` has these versions, and certificates
 count them or state less (`certificate.lost`).
 
-If a command was killed after it had written the log in the second place and before it committed, the directory lacks
+If a command was killed after it had written the second copy of the log and before it committed, the directory lacks
 events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
 """
 
@@ -65,7 +65,7 @@ def replay(path: Path, source: Path, *, log: Path | None = None, head: str | Non
 
     Args:
         path: The model directory.
-        source: The log in the second place, or the ``ledger.sqlite`` of the lost directory.
+        source: The second copy of the log, or the ``ledger.sqlite`` of the lost directory.
         log: The path at which the log is kept from now on; None for the path at which it was kept before.
         head: A head that a command printed before the loss. ``source`` must have the events of this head.
 

@@ -67,7 +67,7 @@ def checked_place(to: Path, directory: Path) -> Path:
 
 
 def require_present(ledger: Ledger, *, version: bool = False) -> None:
-    """Raise `LedgerError` if the log in the second place has more events, as after a restore from a backup.
+    """Raise `LedgerError` if the second copy of the log has more events, as after a restore from a backup.
 
     A log with different events may have more, too, for example if a backup from before `migrate` was restored.
 
@@ -84,7 +84,7 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:
-    """Return the state of the log in the second place; None if the log has no second place.
+    """Return the state of the second copy of the log; None if there is no second copy.
 
     If that log has more events, this function waits a moment, because a command that has written them may be about to
     commit. It also waits if the log has different events, because a migration may be about to rewrite it.

@@ -118,7 +118,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         ParameterError: Nobody has this identifier.
         DataError: There is no model, its ledger is damaged, or its certificate cannot be read.
         LedgerError: The certificate differs from what the log records, or the directory was restored from a backup and
-            its log in the second place has more events.
+            the second copy of its log has more events.
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))

@@ -104,7 +104,7 @@ def make_receipt(
             a head.
         DataError: The directory or the key cannot be read.
         LedgerError: The log does not begin with the log of ``since``, or was tampered with. Or the directory was
-            restored from a backup, and its log in the second place has more events.
+            restored from a backup, and the second copy of its log has more events.
     """
     if identifier is None and since is None:
         raise ParameterError("a receipt is about a person or about the log's growth: give --id, --since or both")

@@ -38,7 +38,7 @@ class Sharding:
         require_count(least=1, n=self.n, shards=self.shards, slices=self.slices)
         require_counts("budgets", self.budgets, least=1)
         if [*self.budgets] != sorted({*self.budgets}):
-            raise ParameterError(f"budgets must be in rising order, each once, got {self.budgets}")
+            raise ParameterError(f"budgets must be in rising order, without duplicates, got {self.budgets}")
         if self.shards * self.slices > self.n:
             raise ParameterError(
                 f"shards x slices must be at most the number of records, {self.n}, got {self.shards} x {self.slices}"
