@@ -1,4 +1,4 @@
-"""The figures of exact unlearning: accuracy against the cost of a deletion, and a stream of edits against the noise."""
+"""The figures of exact unlearning: accuracy against a deletion's cost, and results of a stream against its noise."""
 
 from typing import Any
 

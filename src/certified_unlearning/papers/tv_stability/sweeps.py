@@ -17,7 +17,7 @@ _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class Deletions(TwoClassSweep):
-    """Accuracy against the gradients of a deletion: every system on a grid of its constants."""
+    """Accuracy against the number of gradients of a deletion, for every system on a grid of its constants."""
 
     steps: Distinct[PositiveInt] = Field(
         description="numbers T of descent steps, distinct whole numbers, each at least 1"
@@ -63,7 +63,7 @@ class Deletions(TwoClassSweep):
 
 
 class Edits(Sweep):
-    """A stream of deletions and insertions: the number and the size of recomputations, by the noise."""
+    """The number and the size of the recomputations in a stream of deletions and insertions, for each sigma."""
 
     data: _DataSet = Field(description="the name of a built-in data set")
     row_scale: PositiveFloat = Field(
@@ -89,7 +89,10 @@ _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"
 
 
 class ExactRates(Sweep):
-    """Excess risk of exact learners against records, stability and columns, at the parameters of their theorems."""
+    """Excess risk of exact learners against the number of records, the stability rho, and the number of columns.
+
+    Each learner has the parameters of its theorem.
+    """
 
     n: _Several = Field(description="numbers of records for chapter 4's learners: at least two distinct whole numbers")
     rho: _Shares = Field(
