@@ -24,7 +24,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A row names an unknown system.
     """
-    shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions hold")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions contain the system")
     looks = _looks(style)
     names = list(dict.fromkeys(rows["data"]))
     with shared.theme(style):

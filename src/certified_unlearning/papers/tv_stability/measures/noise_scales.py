@@ -60,7 +60,11 @@ def change_over_scales() -> list[Quantity]:
     size = (_SCALES - 1) // _PARTS
     ends = [_WIDTH * size * part for part in range(1, _PARTS + 1)]
     return [
-        Quantity(after - before, f"sigma up to {high:g} minus sigma up to {low:g}", STANDARD_ERRORS * math.hypot(*pair))
+        Quantity(
+            after - before,
+            f"part up to sigma = {high:g} minus part up to sigma = {low:g}",
+            STANDARD_ERRORS * math.hypot(*pair),
+        )
         for (before, after), (low, high), pair in zip(
             itertools.pairwise(means), itertools.pairwise(ends), itertools.pairwise(errors), strict=True
         )
