@@ -43,8 +43,8 @@ class Sweep(BaseModel):
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
         """Return the sweep, after reducing every default count of records that exceeds half of all records.
 
-        Such a count is replaced by the largest number of the form 1, 2 or 5 times a power of ten that is at most half
-        of all records.
+        A count that is reduced becomes the largest number of the form 1, 2 or 5 times a power of ten that is at most
+        half of all records.
 
         Args:
             defaults: Keys with default values; other keys are not changed.

@@ -1,11 +1,11 @@
 """Regression test: compare a preset's records with a committed baseline, and show every change.
 
 Names and whole numbers must be equal. Epsilon, sigma and other constants are not random. But their last digits depend
-on the versions of the libraries' minimisers and root finders, so they must agree only up to `RELATIVE_TOLERANCE`.
-Accuracies are random. `chance` computes how unlikely a change of accuracies is. It is applied to each sweep point
-separately, and jointly to all points that have noise. The probability that any of these tests raises a false alarm is
-at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
-tolerated (`ROUNDING`).
+on the versions of the libraries' minimisers and root finders, so these constants must agree only up to
+`RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is. This function is
+applied to each sweep point separately, and jointly to all points that have noise. The probability that any of these
+tests raises a false alarm is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every
+trial of a single point is tolerated (`ROUNDING`).
 """
 
 import math
@@ -61,7 +61,7 @@ class RegressionError(UnlearningError):
 class SweepPoint(BaseModel):
     """The expected values of one request at one sweep point.
 
-    They are the constants, and the number of test records that each trial classifies correctly.
+    The expected values are the constants, and the number of test records that each trial classifies correctly.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -339,7 +339,7 @@ def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iter
 
 
 def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
-    """Yield the mean accuracy of all points with noise if, in trial after trial, most of them change in one direction.
+    """Yield the mean accuracy of all points with noise if most points change in one direction, trial after trial.
 
     A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
     Points that share random numbers change together. The test allows for this, because it uses one difference for each

@@ -50,7 +50,7 @@ class Verdict(BaseModel):
         tolerance: Allowed difference, and the reason for it.
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
         reason: The contradicting entries, each with the claimed and the measured number, or the evidence that is
-            missing. An explanation follows if one is known.
+            missing. An explanation of a contradiction follows if one is known.
         paper: Name of the paper; empty if it is unknown.
         severity: Severity of a contradicted claim (`claims.severity`); None for other claims.
         gap: Largest gap among the worst entries of a contradicted claim, divided by the stated value; None if that

@@ -62,7 +62,7 @@ def title_of(data: str) -> str:
 def bound(accountant: str) -> str:
     """Return the name of an accountant in legends, such as ``paper’s bound (lsi)``.
 
-    It states whose bound the accountant computes and, in parentheses, the accountant's name in rows.
+    The name states whose bound the accountant computes and, in parentheses, the accountant's name in rows.
     """
     known = ACCOUNTANTS[accountant]
     return f"{known.bound} ({known.form})" if known.bound else known.form

@@ -62,7 +62,7 @@ def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
 def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
     """Return the mean and variance of the results of a coupling from ``N(0, 1)`` to ``N(gap, 1)``.
 
-    Both are computed by quadrature.
+    The mean and the variance are computed by quadrature.
 
     ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` accepts by the old density
     divided by the new density.

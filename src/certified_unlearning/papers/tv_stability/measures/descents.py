@@ -193,7 +193,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
     """Return the smallest ``T`` of Proposition 1's printed condition, divided by the ``T`` of a corollary.
 
-    Both are computed for the smallest batch size of the corollary.
+    Both values of ``T`` are for the smallest batch size of the corollary.
     """
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")

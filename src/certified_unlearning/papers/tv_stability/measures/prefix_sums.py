@@ -207,7 +207,8 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
     """Return the total variation of queries' answers divided by ``rho``, for queries that do not depend on a model.
 
     If ``printed`` is true, the noise is that of Theorem 51, and the queries are means of ``n = 1000`` records, which a
-    replacement moves by ``B / n``. Otherwise, the queries are sums, which a deletion moves by ``B``.
+    replacement moves by ``B / n``. If ``printed`` is false, the noise is ours, and the queries are sums, which a
+    deletion moves by ``B``.
     """
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0, n=1000, printed=printed)
     moved = 1 / 1000 if printed else 1.0

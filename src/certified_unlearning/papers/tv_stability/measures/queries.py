@@ -58,7 +58,7 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
     """Return the share of edits that cause a recomputation, divided by our bound.
 
-    The uncertainty is three standard errors of this quotient.
+    The quotient's uncertainty is three standard errors.
     """
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP

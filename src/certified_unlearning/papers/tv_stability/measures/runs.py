@@ -73,9 +73,9 @@ def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal
     """Return the factor by which noise reduces the work of the dissertation's stream.
 
     ``edits`` compares runs with and without noise: it is the number of edits that cause a recomputation in runs without
-    noise, divided by this number in runs with noise. ``iterations`` is about runs with noise, and only about edits that
-    cause a recomputation. It is the number of iterations that whole runs would take, divided by the number of
-    iterations that are run again.
+    noise, divided by this number in runs with noise. ``iterations`` is about the edits that cause a recomputation in
+    runs with noise: it is the number of iterations that whole runs would take, divided by the number of iterations that
+    are run again.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)

@@ -92,7 +92,7 @@ def stream_accuracy(*, order: Order) -> float:
 def stream_recomputations(*, order: Order) -> Quantity:
     """Return the number of recomputations, divided by ``rho`` times the number of edits.
 
-    The uncertainty is three standard errors of this quotient.
+    The quotient's uncertainty is three standard errors.
 
     If ``order`` is ``arrival``, insertions do not count as edits, because they never cause a recomputation. If an
     insertion caused a recomputation, the recomputation would count.

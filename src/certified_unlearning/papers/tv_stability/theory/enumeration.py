@@ -141,7 +141,8 @@ def _starts(
 ) -> Iterator[tuple[int, tuple[Batch, ...], Fraction]]:
     """Yield three values for each case of an edit.
 
-    They are the first iteration with fresh batches, the batches before this iteration, and the probability of the case.
+    The values are the first iteration with fresh batches, the batches before this iteration, and the probability of the
+    case.
     """
     if edit == "delete":
         first = next((t for t, batch in enumerate(run) if n - 1 in batch), len(run))
