@@ -11,7 +11,7 @@ def rounded_up(value: float, digits: int = 6) -> str:
 
 
 def with_commas(value: float, digits: int = 15) -> str:
-    """Return a number with ``digits`` digits and, up to a thousand billion, with thousands separators: 1,234,500."""
+    """Return a number with ``digits`` digits and, up to a trillion, with thousands separators: 1,234,500."""
     return f"{float(f'{value:.{digits}g}'):,.15g}"
 
 

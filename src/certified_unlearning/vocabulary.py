@@ -34,7 +34,7 @@ Relation = Literal["replace-one", "add-remove"]
 NetworkLoss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
 """Losses whose derivatives are bounded over boxes of parameters (`engine.intervals.losses`)."""
 Clipping = Literal["none", "clamp", "l2"]
-"""How single gradients are clipped: not at all, entry by entry, by their Euclidean norm."""
+"""How single gradients are clipped: not at all, entry by entry, or by their Euclidean norm."""
 IntervalProduct = Literal["exact", "rump"]
 """How products of intervals are bounded: exactly, if a factor has a known sign, or by midpoints and radii."""
 Differences = Literal["updated", "relaxed", "joint"]

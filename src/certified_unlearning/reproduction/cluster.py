@@ -20,7 +20,7 @@ class QueuedJob(NamedTuple):
     """A job that SLURM is running or will run.
 
     Attributes:
-        number: SLURM's number of the job.
+        number: SLURM's job number.
         about: Snakemake's comment on the job: its rule and its wildcards.
     """
 
@@ -38,7 +38,7 @@ def queued(directory: Path) -> list[QueuedJob]:
     try:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
     except subprocess.TimeoutExpired as error:
-        raise StorageError(f"SLURM's queue does not answer within {_SECONDS} s (`squeue`)") from error
+        raise StorageError(f"SLURM's queue did not answer within {_SECONDS} s (`squeue`)") from error
     if asked.returncode:
         raise StorageError(f"SLURM's queue does not answer: {' '.join(asked.stderr.split())}")
     return read_queue(asked.stdout, directory)
@@ -70,7 +70,7 @@ def refuse_second_writers(directory: Path, *, required: bool) -> None:
             queue does not answer, the function assumes that there are no such jobs.
 
     Raises:
-        StorageError: The queue has jobs of an earlier run, or it must answer and does not.
+        StorageError: The queue has jobs of an earlier run; or ``required`` is true, and the queue does not answer.
     """
     if shutil.which("squeue") is None:
         if required:

@@ -1,4 +1,7 @@
-"""The code on which a job depends, as one digest of the given modules and everything they import, without comments."""
+"""One digest of the code on which a job depends: the given modules and everything they import.
+
+Comments are ignored.
+"""
 
 import ast
 import hashlib
@@ -12,12 +15,13 @@ from certified_unlearning.errors import ParameterError
 
 
 def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
-    """Return a digest of modules, of all modules of their packages that they import, and of files.
+    """Return a digest of the given modules, the modules that they import, and the given files.
 
-    The digest does not depend on comments, docstrings and layout, so a change of these does not rerun any job. Imports
-    in functions are included. Imports under ``if TYPE_CHECKING``, and modules that are named only in strings, are left
-    out. Files in a module's directory that the module names, such as the source of a compiled kernel, are included by
-    their bytes.
+    Imported modules are included if they belong to this package, or to the package of a given module. The digest does
+    not depend on comments, docstrings and layout, so changing any of these does not rerun a job. Imports in functions
+    are included. Imports under ``if TYPE_CHECKING``, and modules that are named only in strings, are left out. If a
+    module names files in its own directory, such as the source of a compiled kernel, the bytes of these files are
+    included.
 
     Args:
         modules: Dotted names of the modules.
@@ -36,12 +40,18 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
 
 
 def files_beside(module: str) -> tuple[Path, ...]:
-    """Return the files (but no modules) in a module's directory that its code names in strings; they count as code."""
+    """Return the files in a module's directory whose names are strings in the module's code.
+
+    Python files are left out. The returned files count as code.
+    """
     return _read(_source(module)).files
 
 
 def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
-    """Return the modules, all modules that they import from the packages, and the ``__init__`` of their packages."""
+    """Return the given modules, the modules that they import (also indirectly), and the packages of these modules.
+
+    Imported modules are included only if they belong to one of the given packages.
+    """
     found: set[str] = set()
     waiting = list(modules)
     while waiting:
@@ -56,7 +66,7 @@ def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
 
 class _Module(NamedTuple):
     meaning: str
-    """Digest of the module's syntax tree without docstrings, and of the files in its directory that it names."""
+    """Digest of the module's syntax tree without docstrings, and of the files in `files`."""
     imports: tuple[str, ...]
     files: tuple[Path, ...]
 

@@ -24,7 +24,9 @@ def experiment(reference: str) -> Experiment:
 
 
 def mechanism(reference: str) -> Mechanism | Refit:
-    """Return the mechanism of a reference: its name if it is in this package, or ``package.module:name``.
+    """Return the mechanism that a reference names.
+
+    The reference is ``package.module:name``. For a mechanism of this package, the name alone is enough.
 
     Raises:
         ParameterError: There is no such mechanism.

@@ -1,6 +1,6 @@
 """Declaration of an experiment, which reproduces one thing that a paper shows.
 
-The declaration is in the module of the function `make` of the experiment.
+The declaration is in the module that defines the experiment's function `make`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -41,10 +41,10 @@ class Sweep(BaseModel):
         return None
 
     def fitted(self, defaults: Collection[str], *, n: int) -> Self:
-        """Return the sweep with default counts of records reduced to at most half of all records.
+        """Return the sweep, after reducing every default count of records that exceeds half of all records.
 
-        A larger count becomes the largest number of the form 1, 2 or 5 times a power of ten that is at most half of all
-        records.
+        A count that is reduced becomes the largest number of the form 1, 2 or 5 times a power of ten that is at most
+        half of all records.
 
         Args:
             defaults: Keys with default values; other keys are not changed.
@@ -73,7 +73,7 @@ class NoSweep(Sweep):
 
 @dataclass(frozen=True)
 class Caption:
-    """The texts of an experiment, for the report and for the workflow's own report.
+    """The texts about an experiment in our report and in Snakemake's report.
 
     Attributes:
         title: What the experiment shows, in one line.
@@ -127,11 +127,12 @@ class Experiment:
     """One thing that a paper shows: what it sweeps, how its rows are made, and how they are drawn.
 
     Attributes:
-        name: Key of the experiment below its paper in `params.yaml`, and name of its directory in the results.
+        name: Key of the experiment under its paper in `params.yaml`, and name of its directory in the results.
         source: Place in the paper, such as ``Fig. 3a``; empty if the experiment is not in the paper.
         sweep: Model of the experiment's section of `params.yaml`.
         rows: Columns of the experiment's rows, with their roles.
-        make: Function that makes a plan for mechanisms to run, or a table of rows (bounds, attacks, tables).
+        make: Function that returns either a plan, which mechanisms then run, or a table of rows (for bounds, attacks
+            and tables).
         mechanisms: Mechanisms that run the plan, by their names in `reproduction.declared`; empty if `make` returns a
             table.
         draw: Function that draws the rows, as ``module:function``, imported only for drawing; None if there is only a

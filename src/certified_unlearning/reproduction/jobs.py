@@ -24,13 +24,13 @@ from certified_unlearning.reproduction.simulation.job import Simulation, require
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
 
 CURVE_POINTS = 24
-"""Number of steps in a phase at which test accuracy is measured, logarithmically spaced."""
+"""Number of times that test accuracy is measured in a phase, after logarithmically spaced numbers of steps."""
 
 
 def learn(
     mechanism: Mechanism | Refit, plan: ExperimentPlan, data: PreparedData, output: Path, shards: RowShards = ALONE
 ) -> None:
-    """Learn one model for each distinct sigma of a mechanism's runs and each trial, and write the weights.
+    """Learn one model for each trial and each distinct sigma of a mechanism's runs, and write the weights.
 
     If several processes share the job, the first process writes the file.
 

@@ -15,9 +15,10 @@ _IN_WORDS = {"K": "steps", "I": "steps", "S": "records-per-request", "b": "batch
 
 
 def certificate_file(run: Run) -> str:
-    """Return the name of a run's certificate file: the run's point in words, which is unique in its experiment.
+    """Return the name of a run's certificate file, which describes the run's point.
 
-    For example, ``Langevin (lsi), K = 1, epsilon = 0.5`` has the certificate ``langevin-lsi_steps=1_epsilon=0.5.json``.
+    The name is unique in the run's experiment. For example, ``Langevin (lsi), K = 1, epsilon = 0.5`` has the
+    certificate ``langevin-lsi_steps=1_epsilon=0.5.json``.
     """
     words = []
     for part in run.point.split(", "):
@@ -70,7 +71,7 @@ class Layout:
         return self.of(paper, experiment) / "plan.json"
 
     def rows(self, paper: str, experiment: str) -> Path:
-        """Return the path of the rows of an experiment that is a table."""
+        """Return the path of the rows of an experiment that makes a table."""
         return self.of(paper, experiment) / "rows.parquet"
 
     def run_rows(self, paper: str, experiment: str, mechanism: str) -> Path:

@@ -42,10 +42,10 @@ class Paper:
             (`reproduction.claims.evidence.Evidence`) to sentences, the most important first.
         newcomers: A function like ``findings``, for readers who do not know the paper: one or two sentences for the top
             of the report.
-        key_numbers: Function that returns the few numbers by which presets and commits are compared, as
-            ``module:function``. It maps the rows of a preset's runs (`rows.RUN_ROWS`) to numbers by name. The names are
-            the same for every preset, and differ from those of other papers. If the preset runs an experiment, all
-            numbers of that experiment are present.
+        key_numbers: Function, as ``module:function``, that returns the few numbers by which presets and commits are
+            compared. It maps the rows of a preset's runs (`rows.RUN_ROWS`) to numbers by name. The names are the same
+            for every preset, and differ from those of other papers. If the preset runs an experiment, all numbers of
+            that experiment are present.
     """
 
     name: str

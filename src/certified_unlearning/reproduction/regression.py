@@ -1,11 +1,11 @@
 """Regression test: compare a preset's records with a committed baseline, and show every change.
 
-Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) are not random either. But other
-versions of the libraries' minimisers and root finders change the last digits of these numbers, so the numbers must
-agree only up to `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is,
-at each sweep point, and at all points with noise together. The probability that any of these tests raises a false alarm
-is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every trial of a single point is
-tolerated (`ROUNDING`).
+Names and whole numbers must be equal. Epsilon, sigma and other constants are not random. But their last digits depend
+on the versions of the libraries' minimisers and root finders, so these constants must agree only up to
+`RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is. This function is
+applied to each sweep point separately, and jointly to all points that have noise. The probability that any of these
+tests raises a false alarm is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every
+trial of a single point is tolerated (`ROUNDING`).
 """
 
 import math
@@ -39,8 +39,8 @@ ROUNDING = 1
 boundary can fall on either side on another machine, and without noise, this happens in every trial of a run.
 """
 TOGETHER = "all points together"
-"""Name of the test of all points with noise together. In a trial, rounding does not
-change most of these points in the same direction.
+"""Name of the joint test of all points that have noise. Rounding alone does not move most of these points of a trial in
+the same direction.
 """
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
@@ -59,7 +59,10 @@ class RegressionError(UnlearningError):
 
 
 class SweepPoint(BaseModel):
-    """The expected values of a sweep point and request: constants, and each trial's number of correct test records."""
+    """The expected values of one request at one sweep point.
+
+    The expected values are the constants, and the number of test records that each trial classifies correctly.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -169,8 +172,8 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
         if len(trials) < needed:
             raise DataError(
                 f"{name} has {counted(len(trials), 'trial')}, but a baseline of {counted(len(rows_of), 'point')} needs "
-                f"{needed}: with fewer trials, even the largest change of an accuracy is likelier than the false-alarm "
-                f"rate {FALSE_ALARM_RATE:g}"
+                f"{needed}: with fewer trials, the probability that chance alone causes even the largest change of an "
+                f"accuracy is above the false-alarm rate {FALSE_ALARM_RATE:g}"
             )
         points[name] = SweepPoint(
             constants=_constants(name, rows, OF_A_POINT), correct=_correct(name, rows, test_records).tolist()
@@ -223,10 +226,10 @@ def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     every distribution of the trials. A t-test would not be valid, because counts are whole numbers: if all differences
     happen to be equal, its statistic is infinite.
 
-    The power at 77 points and an allowance of `ROUNDING` is as follows. With the same random numbers, and from 28
-    trials on, the test detects any change of all trials in one direction that is larger than the allowance. With fresh
-    random numbers, a shift by 2.5 standard deviations of a trial is detected in 84 % of comparisons of 32 trials, and
-    in more than 99 % with 40 trials. A shift by 1.5 standard deviations is detected in 96 % with 64 trials.
+    The power for 77 points and an allowance of `ROUNDING` is as follows. With the same random numbers and at least 28
+    trials, the test detects every change that moves all trials in the same direction by more than the allowance. With
+    fresh random numbers, a shift by 2.5 standard deviations of a trial is detected in 84 % of comparisons of 32 trials,
+    and in more than 99 % with 40 trials. A shift by 1.5 standard deviations is detected in 96 % with 64 trials.
 
     Args:
         differences: Number of test records that each trial classifies correctly, minus the number in the baseline,
@@ -271,7 +274,7 @@ def _with_exactly(constants: dict[str, Value], names: Sequence[str]) -> dict[str
 
 
 def _sweep_points(records: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of every sweep point and request by name, in alphabetical order."""
+    """Return the rows of every sweep point and request, keyed and sorted by the name of the point and request."""
     if records.empty:
         raise DataError("there are no records, so there is nothing to compare")
     points: dict[str, pd.DataFrame] = {}
@@ -336,13 +339,14 @@ def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iter
 
 
 def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
-    """Yield the accuracy of all points together if most points change in the same direction, trial after trial.
+    """Yield the mean accuracy of all points with noise if most points change in one direction, trial after trial.
 
     A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
     Points that share random numbers change together. The test allows for this, because it uses one difference for each
     trial, over all points; that difference is as likely as its negative. Points without noise are left out, because
     rounding changes all their trials in the same way. Among points with noise, rounding changes only a few points of a
-    trial, so half of the points are used as the allowance.
+    trial. Therefore, the test allows for rounding by subtracting half of the number of points from the size of each
+    difference.
     """
     noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}
     signs = pd.DataFrame({name: (trials["now"] - trials["before"]).clip(-1, 1) for name, trials in noisy.items()})

@@ -47,7 +47,7 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
 def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
     """Return the values of all columns whose names are fields of a run, its plan, or the plan's constants or settings.
 
-    If several of these have a field with this name, the first value is used.
+    If several of these objects have a field with the name of a column, the value of the first object is used.
     """
     holders = (run, plan, plan.constants, plan.settings)
     held = [
@@ -150,7 +150,7 @@ def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
 
 
 def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
-    """Read several tables with the same schema into one; without tables, the result is empty."""
+    """Read several tables with the same schema into one; if there are no tables, the result is empty."""
     if not paths:
         empty: pd.DataFrame = schema.empty_table().to_pandas()
         return empty

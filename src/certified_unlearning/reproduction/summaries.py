@@ -22,7 +22,7 @@ RATED = tuple(f"{measure}_{which}" for measure in MEASURES for which in ("mean",
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
 STANDARD_EPSILON = 1.0
-"""Target epsilon at which experiments and presets are compared by a few numbers."""
+"""Target epsilon of the few numbers by which experiments and presets are compared."""
 Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
 """A row of runs or of a summary."""
 
@@ -77,15 +77,15 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
     """Return the row that represents an experiment when only one row is shown.
 
-    It is a row of the summary's first mechanism with its tightest accountant. Its target epsilon is nearest to
-    `STANDARD_EPSILON` as a ratio (if two targets are equally near, the smaller one). Among the rows with this target,
-    it has the largest number of removed records and the least noise.
+    The row is from the summary's first mechanism, and from the tightest accountant of this mechanism. Its target
+    epsilon is the nearest to `STANDARD_EPSILON` on a logarithmic scale (if two targets are equally near, the smaller
+    one). Among the rows with this target, the row has the largest number of removed records and the least noise.
 
     Args:
         summary: Result of `summarise`.
 
     Returns:
-        A row of the summary, after the last request of its run; None if no run has its own accountant.
+        The row of the summary for the last request of a run; None if no run has an accountant of its own mechanism.
     """
     accountants = summary["accountant"].map(ACCOUNTANTS.get)
     own = [

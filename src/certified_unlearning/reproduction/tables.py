@@ -36,8 +36,9 @@ class Tables:
 
         Args:
             runs: Runs of a group.
-            judged: One array for each request, with a row of `quality.MEASURES` for every trial, run by run. The only
-                trial of a deterministic run represents all trials.
+            judged: One array for each request. Each row contains the `quality.MEASURES` of one trial; the trials of the
+                first run come first, then those of the second run, and so on. The only trial of a deterministic run
+                represents all trials.
             seconds: Wall time of the group; each run gets a share proportional to its number of steps.
         """
         trials = self._plan.settings.trials

@@ -14,7 +14,7 @@ _DIGITS = 7
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table of texts.
+    """A table whose cells are texts.
 
     ``facts`` states what all rows share. The key of a group states what the group's rows share, and may be
     empty.

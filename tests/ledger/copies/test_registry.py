@@ -434,7 +434,7 @@ def test_nothing_is_recorded_where_nothing_can_be_sent(
             track(churn)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store.address)
     for name in ("", "a/b", "a:b", ".a", "a'b", "ä", "x" * 201):
-        with pytest.raises(ParameterError, match="--name must have from 1 to 200 of the characters"):
+        with pytest.raises(ParameterError, match="--name must consist of 1 to 200 characters"):
             RegisteredModel(name, "owner", store.address, churn)
     ModelDirectory(churn).weights(1).write_bytes(b"others")
     with pytest.raises(UnlearningError, match="was tampered with: it is not the model that the ledger recorded"):

@@ -56,5 +56,5 @@ def test_a_system_that_was_not_run_has_no_entry() -> None:
 
 
 def test_an_unknown_system_is_refused() -> None:
-    with pytest.raises(DataError, match="the rows of deletions hold 'magic', which has no line"):
+    with pytest.raises(DataError, match="the rows of deletions contain the system 'magic', which has no line"):
         draw_deletions(rows("digits", systems=("retraining", "magic")), STYLE)

@@ -40,7 +40,9 @@ def test_a_missing_file_is_named_with_its_rule_and_an_older_page_stays(path, rul
     output = results / "report.html"
     output.write_text("older", encoding="utf-8")
     (results / "second" / path).unlink()
-    with pytest.raises(DataError, match=rf"second/{path}, which does not exist; the workflow's rule {rule} makes it"):
+    with pytest.raises(
+        DataError, match=rf"second/{path}, which does not exist; the workflow's rule {rule} makes this file"
+    ):
         write_report(results, "both", SHOWN, output)
     assert output.read_text(encoding="utf-8") == "older"
     assert f"\nrule {rule}:\n" in "".join(file.read_text() for file in (ROOT / "workflow/rules").glob("*.smk"))
@@ -52,7 +54,7 @@ def test_a_missing_file_is_named_with_its_rule_and_an_older_page_stays(path, rul
     ("first/data.json", "{}", "data.json lacks name, features"),
     ("first/langevin_unlearning/fig3a/plan.json", "{}", "fig3a/plan.json lacks settings"),
     ("first/langevin_unlearning/fig3a/certificates/lsi-0.json", "{}", "lsi-0.json is not a certificate: run_key"),
-    *((f"second/{path}", content, rf"second/{path} is .*; the workflow's rule {rule} makes it$")
+    *((f"second/{path}", content, rf"second/{path} is .*; the workflow's rule {rule} makes this file$")
       for path, rule, contents in [
           ("plots/langevin_unlearning/fig3a.csv", "draw", ["", "no table", "experiment,y\n", "x,y\n1\n1,2,3\n"]),
           ("plots/langevin_unlearning/accountants.csv", "tabulate", ["", "no table"]),
@@ -61,7 +63,7 @@ def test_a_missing_file_is_named_with_its_rule_and_an_older_page_stays(path, rul
           ("parameters.html", "parameter_table", ["", "no table", "<table>cut off"]),
       ] for content in contents),
     *(("second/plots/langevin_unlearning/recuperation.csv", content,
-       "recuperation.csv does not hold .*; the workflow's rule draw makes it")
+       "recuperation.csv must contain only .*; the workflow's rule draw makes this file")
       for content in ["x,y\n1,2\n", "experiment,y\nfig3a,1\n", "experiment,y\nrecuperation,1\nfig3a,1\n"]),
     ("first/records.parquet", "no table", "records.parquet is not a Parquet file"),
     ("both/claims.json", '[{"id": 1}]', "claims.json is not a list of verdicts: 0.id"),
@@ -74,7 +76,7 @@ def test_a_damaged_file_is_named(path, content, message, results: Path):
 
 def test_a_damaged_table_is_named_though_its_bytes_are_no_text(results: Path):
     Layout(results, "second").numbers(PAPER.name, "fig3a").write_bytes(b"experiment,y\nfig3a,\xff\xfe\n")
-    with pytest.raises(DataError, match=r"second/.*/fig3a.csv is not a table: .* rule draw makes it"):
+    with pytest.raises(DataError, match=r"second/.*/fig3a.csv is not a table: .* rule draw makes this file"):
         write_report(results, "both", SHOWN, results / "report.html")
 
 
@@ -115,7 +117,7 @@ def test_a_certificate_that_does_not_verify_is_named_with_its_rule(change, messa
 
 
 def test_a_report_about_nothing_is_refused(results: Path):
-    with pytest.raises(ParameterError, match="the report 'none' is about no presets"):
+    with pytest.raises(ParameterError, match="the report 'none' has no presets"):
         write_report(results, "none", {}, results / "report.html")
 
 

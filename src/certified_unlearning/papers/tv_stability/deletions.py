@@ -141,7 +141,7 @@ def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OnePass:
-    """A setting of a learner of one pass.
+    """A one-pass learner with one choice of its constants.
 
     ``sensitivity`` is the sensitivity of a sum to one record. ``lift`` maps the learned models to models of whole rows.
     """

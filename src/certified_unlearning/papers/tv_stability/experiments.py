@@ -163,11 +163,11 @@ EXACT_RATES = Experiment(
         "learners on mini-batches: the excess empirical risk, or the excess population risk for Theorem 48. The lower "
         "panels show the excess population risk of learners in one pass over the records. The noise of a pass is so "
         "large that each edit causes a recomputation with probability at most ρ. The horizontal axes are the number of "
-        "records, ρ, or the number of columns; all but ten columns are zero. Stable noisy SGD learns only a sixteenth "
-        "of the records. Points are means over trials, and bars are 95 % bootstrap intervals. The legends show slopes "
-        "fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in square "
-        "brackets. The figure does not depend on the preset’s data set.",
-        "Lines that fall with records and with ρ at about the stated slopes or steeper, and that rise with columns "
-        "as stated or more slowly.",
+        "records, ρ, or the number of columns; all but ten columns are zero. Stable noisy SGD learns from only one "
+        "sixteenth of the records. Points are means over trials, and bars are 95 % bootstrap intervals. The legends "
+        "show slopes fitted on logarithmic axes, with their intervals in parentheses and the slopes of the theorems in "
+        "square brackets. The figure does not depend on the preset’s data set.",
+        "The lines fall as the number of records or ρ grows, with slopes that are about as steep as stated, or "
+        "steeper. The lines rise as the number of columns grows, with slopes that are as stated, or smaller.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The figures of exact unlearning: accuracy against the cost of a deletion, and a stream of edits against the noise."""
+"""The figures of exact unlearning: accuracy against a deletion's cost, and results of a stream against its noise."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A row names an unknown system.
     """
-    shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions hold")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions contain the system")
     looks = _looks(style)
     names = list(dict.fromkeys(rows["data"]))
     with shared.theme(style):

@@ -45,11 +45,11 @@ def deletion(rows: pd.DataFrame) -> str:
         f"({best['accuracy']:.1%} of test records right), "
     )
     if first["system"] == "retraining":
-        return f"{start}no system takes fewer gradients than retraining, {again['gradients']:,.0f}."
+        return f"{start}no system needs fewer gradients than retraining, {again['gradients']:,.0f}."
     sharded = cheapest[cheapest["system"] == "sisa"]
     sisa = "SISA does not reach this accuracy"
     if first["system"] == "sisa":
-        sisa = "no other system takes fewer gradients"
+        sisa = "no other system needs fewer gradients"
     elif not sharded.empty:
         sisa = f"SISA takes {_gradients(sharded.iloc[0])}"
     return (
@@ -74,8 +74,9 @@ def stream(rows: pd.DataFrame) -> str:
         f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} recomputed a part of the run at "
         f"{_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after the edits is "
         f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise, "
-        f"{first['expected_without_noise']:.1f} such edits are expected. Retraining after every edit takes "
-        f"{_times(gradients)} the gradients, and {_times(seconds)} the seconds, of the stream at {_sigma(last)}."
+        f"{first['expected_without_noise']:.1f} such edits are expected. Compared with the stream at "
+        f"{_sigma(last)}, retraining after every edit takes {_times(gradients)} as many gradients and "
+        f"{_times(seconds)} as much time."
     )
 
 

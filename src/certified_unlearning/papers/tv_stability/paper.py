@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of exact unlearning by total-variation stability."""
+"""The declaration of the reproduction of the dissertation on exact unlearning by total-variation stability."""
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS, EXACT_RATES
 from certified_unlearning.reproduction.paper import Paper, ReadText

@@ -47,7 +47,7 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
 
 
 def untracked(results: Path, presets: Sequence[str]) -> list[str]:
-    """Return a sentence for each preset with results that are missing in MLflow: names, reason, and what to do.
+    """Return a sentence for each preset whose results are missing in MLflow: which results, why, and what to do.
 
     Raises:
         DataError: A status file of tracking is damaged.

@@ -168,18 +168,18 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
 
 
 def of_features(evidence: Evidence, features: str | None) -> Evidence:
-    """Return the evidence, after checking the title of its features in the summary of its data.
+    """Return the evidence, after checking that the summary of its data names the given features.
 
-    If ``features`` is None, any title is accepted.
+    If ``features`` is None, any features are accepted.
 
     Raises:
-        MissingEvidence: The features have another title.
+        MissingEvidence: The summary names other features.
     """
     present = evidence.data["features"]
     if features and features not in present:
         raise MissingEvidence(
             f"the paper's number is for features {features}, but the results of preset {evidence.preset} are for "
-            f"{present}; run with features: resnet18 and ImageNet's weights"
+            f"{present}; run a preset with `features: resnet18` and with ImageNet's weights"
         )
     return evidence
 

@@ -94,7 +94,7 @@ def write(path: str | Path, found: Sequence[KeyFinding]) -> None:
 
 
 def read(path: Path) -> list[KeyFinding]:
-    """Read the findings in a file of `write`.
+    """Read the findings in a file that `write` created.
 
     Raises:
         DataError: The file is missing, or is not a list of findings.

@@ -9,15 +9,15 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 FALSE_ALARMS = 1e-3
 """Largest probability that at least one of a claim's intervals misses the true value."""
 FEWEST_TRIALS = 30
-"""Smallest number of trials for an interval. With fewer trials, means are not normal enough for Student's intervals at
-this level.
+"""Smallest number of trials for which an interval is computed. With fewer trials, means are not normal enough for
+Student's intervals at this level.
 """
 ONE_POINT = 0.01
 """Resolution of a figure, one percentage point."""
 
 
 def mean_accuracy(row: dict[str, Any], *, name: str, comparisons: int) -> Quantity:
-    """Return a sweep point's mean accuracy with a Student interval.
+    """Return a sweep point's mean accuracy with a Student's t-interval.
 
     Args:
         row: A row of `reproduction.summaries.summarise`.

@@ -145,7 +145,7 @@ def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> l
 
 
 def by_cause(claims: Iterable[Claim]) -> list[list[Claim]]:
-    """Group claims by cause, ordered by the first claim of each group; a claim without a cause is a group."""
+    """Group claims by cause, ordered by the first claim of each group; a claim without a cause forms its own group."""
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.cause or claim.id, []).append(claim)

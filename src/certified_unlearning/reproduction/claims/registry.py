@@ -20,7 +20,7 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Measured: TypeAlias = float | Mapping[str, float] | Quantity | list[Quantity]
-"""Result of a measure: a number, several numbers by their names, or quantities."""
+"""Result of a measure: a number, a mapping from names to numbers, or quantities."""
 Function: TypeAlias = Callable[..., list[Quantity]]
 
 
@@ -29,7 +29,8 @@ class Measure:
     """A function that computes quantities from keyword arguments and, if it needs results, evidence.
 
     Attributes:
-        function: Function with keyword-only arguments; the evidence comes first if the function needs it.
+        function: Function with keyword-only arguments. If the function needs the evidence, the evidence is the only
+            positional argument.
         arguments: Pydantic model of the arguments.
         needs_evidence: Whether the function needs the evidence.
     """
@@ -57,7 +58,7 @@ def measure(function: Callable[..., Measured]) -> Function:
 def sweep(
     name: str, *, then: Callable[[list[Quantity]], list[Quantity]] | None = None
 ) -> Callable[[Callable[..., Measured]], Function]:
-    """Mark a function as a measure that claims may call by name, with a list of values for each swept argument.
+    """Mark a function as a measure that claims may call by name. Claims give a list of values for each swept argument.
 
     The function is called for all combinations of values, one from each list. The last argument in its signature varies
     fastest.
@@ -85,7 +86,7 @@ def sweep(
 
 
 def measures(modules: Sequence[str]) -> dict[str, Measure]:
-    """Return the functions in these modules that are marked by `measure` and `sweep`, by their names."""
+    """Return the measures that `measure` and `sweep` marked in these modules, keyed by name."""
     return {
         name: each.measure
         for module in modules
@@ -107,7 +108,10 @@ def over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
 
 
 def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
-    """Return the differences of neighbours divided by the first quantity, each named after both neighbours."""
+    """Return the differences of neighbouring quantities, divided by the first of all quantities.
+
+    Each difference is named after its two neighbours.
+    """
     return changes(over_first(quantities))
 
 

@@ -2,7 +2,7 @@
 
 A rounding error in print is not a broken theorem.
 
-The gap is measured from the nearest end of the confidence interval, and divided by the stated value. If numbers should
+The gap is measured from the nearer end of the confidence interval, and divided by the stated value. If numbers should
 be equal, the severity is ``rounding`` (a gap of at most one unit of the last printed digit), ``small`` or ``large``. It
 is ``different in kind`` if the signs differ. An inequality or a direction that fails by `SMALL` or more is also
 ``different in kind``, because it is false however its numbers are rounded.
@@ -49,7 +49,7 @@ def missed_value(printed: float, measured: float) -> Deviation:
 
 
 def missed_bound(bound: float, measured: float) -> Deviation:
-    """Return the deviation of a number on the wrong side of a bound."""
+    """Return the deviation of a number that violates a bound."""
     if bound == 0:
         return Deviation("different in kind", None)
     gap = abs(measured - bound) / abs(bound)
@@ -57,7 +57,7 @@ def missed_bound(bound: float, measured: float) -> Deviation:
 
 
 def missed_range(low: float, high: float, measured: float) -> Deviation:
-    """Return the deviation of a number outside a range; if one end is infinite, the range is a bound."""
+    """Return the deviation of a number outside a range; a range with one infinite end is treated as a bound."""
     if math.isinf(low) or math.isinf(high):
         return missed_bound(high if math.isinf(low) else low, measured)
     scale = max(abs(low), abs(high))
@@ -74,8 +74,8 @@ def last_digit(printed: float, measured: float) -> float | None:
 
     For a printed whole number, the unit is 1 if the measured number is whole, and None otherwise.
 
-    A printed whole number is either a count or exact; for example, a quotient of 1 lacks no digit. Trailing zeros of a
-    printed number do not count as digits, because a float does not keep them.
+    A printed whole number is either a count or exact; for example, a quotient that is printed as 1 was not rounded.
+    Trailing zeros of a printed number do not count as digits, because a float does not keep them.
     """
     if printed == int(printed):
         return 1.0 if measured == int(measured) else None

@@ -49,7 +49,8 @@ class Verdict(BaseModel):
         measured: Measured values; empty if nothing was measured.
         tolerance: Allowed difference, and the reason for it.
         verdict: ``reproduced``, ``contradicted`` or ``not run``.
-        reason: Contradicting entries with both numbers, or what is missing, and an explanation if one is known.
+        reason: The contradicting entries, each with the claimed and the measured number, or the evidence that is
+            missing. An explanation of a contradiction follows if one is known.
         paper: Name of the paper; empty if it is unknown.
         severity: Severity of a contradicted claim (`claims.severity`); None for other claims.
         gap: Largest gap among the worst entries of a contradicted claim, divided by the stated value; None if that
@@ -151,9 +152,10 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return verdicts in reading order.
 
     Contradicted claims come first, then claims that were not run, then reproduced ones. Within each group, the papers'
-    own claims come before those of authors' code, and ours come last. Contradicted claims of the same owner are sorted
-    by severity, then with theorems before tables and text, then by gap. Misprints come after all other contradicted
-    claims of papers and authors' code. Claims that are not contradicted stay in the papers' order.
+    own claims come before those of the authors' code, and ours come last. Contradicted claims of the same owner are
+    sorted by severity, then by kind (theorems before tables and text), and then by gap. Misprints of papers and of
+    authors' code come after all other contradicted claims of these owners. Claims that are not contradicted stay in the
+    papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
@@ -177,10 +179,10 @@ def _standing(verdict: Verdict) -> int:
 def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
     """Return the papers' own contradictions that matter most: the first of each paper, then others.
 
-    The order is that of `ranked`, with one change. Readers see each statement without the statement before it.
-    Therefore, among contradictions of equal severity, statements that refer to the statement before ("It does so for
-    ...") come last. Claims that are not a paper's own are not findings about the paper, and misprints are not findings
-    at all.
+    The order is that of `ranked`, with one change. Readers see each statement without the preceding statement.
+    Therefore, among contradictions of equal severity, statements that refer to the preceding one ("It does so for ...")
+    come last. Claims that are not a paper's own are not findings about the paper, and misprints are not findings at
+    all.
     """
     contradicted = [
         verdict
@@ -207,7 +209,10 @@ def severities(verdicts: Sequence[Verdict]) -> dict[Severity, int]:
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of claims for each verdict, and of contradicted claims for each severity, the worst first."""
+    """Number of claims with each verdict, and number of contradicted claims with each severity.
+
+    The severities are ordered from the worst to the mildest.
+    """
 
     counts: Mapping[VerdictName, int]
     severities: Mapping[Severity, int]
@@ -231,7 +236,7 @@ class Tally:
 
 
 def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
-    """Count the claims of each owner, the papers' own first; owners without claims are left out."""
+    """Count the claims of each owner, beginning with the papers; owners without claims are left out."""
     by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
     return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
 
@@ -242,15 +247,16 @@ def counts(verdicts: Sequence[Verdict]) -> str:
 
 
 def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return the numbers of claims by verdict: one text for each owner, the papers' own first.
+    """Return a text for each owner of claims, which states how many of the owner's claims have each verdict.
 
-    For example, the first text is ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0 not run``.
+    The papers come first. For example, the first text is ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0
+    not run``.
     """
     return [f"{OWNERS[whose]}: {tally}" for whose, tally in tallies(verdicts).items()] or ["no claims"]
 
 
 def read_again(reading: Reading) -> dict[str, str]:
-    """Return the parts of a second reading that have a text, by their headings."""
+    """Return the non-empty parts of a second reading, keyed by their headings."""
     return {words: text for part, words in READINGS.items() if (text := getattr(reading, part))}
 
 

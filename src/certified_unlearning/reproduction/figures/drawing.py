@@ -1,4 +1,4 @@
-"""Drawing an experiment's figure from its rows, and the numbers that it shows."""
+"""Drawing an experiment's figure from its rows, and computing the numbers that the figure shows."""
 
 from pathlib import Path
 

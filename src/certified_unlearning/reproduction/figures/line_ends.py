@@ -1,4 +1,4 @@
-"""Texts that name lines at the lines' ends."""
+"""Labels at the ends of lines."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, lead
 
 
 def move_apart(axes: Axes) -> None:
-    """Move the texts at the ends of a panel's lines apart, by the smallest distances (least squares).
+    """Separate the texts at the ends of a panel's lines by moving them as little as possible (least squares).
 
     Call this function after the layout of the page is final.
     """

@@ -55,9 +55,9 @@ _OWN = {
     "descent-to-delete shifted": _Marked(5, 0.5, "^", 0.85),
     "descent-to-delete conditional": _Marked(5, 0.25, "<", 0.85),
 }
-"""The looks of accountants, by name, the same in every figure."""
+"""Colours and markers of accountants, keyed by name; they are the same in every figure."""
 _FREE = tuple(_Marked(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
-"""The looks of accountants that are not in `_OWN`."""
+"""Colours and markers for accountants that are not in `_OWN`."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def pale(hue: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any = "-") -> Look:
-    """Return the look of an accountant's lines, which is the same in every figure.
+    """Return the `Look` of an accountant's lines, which is the same in every figure.
 
     Smaller markers are drawn over larger ones.
 
@@ -174,7 +174,7 @@ def _hue(own: _Marked, style: FigureStyle) -> tuple[float, ...]:
 
 
 def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> dict[str, Look]:
-    """Return the look of every label of a summary.
+    """Return the `Look` of the line of every label in a summary.
 
     Args:
         summary: The summary that `reproduction.summaries.summarise` returns.
@@ -194,9 +194,8 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
 def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tuple[dict[str, Artist], ...]:
     """Return the legend of a summary: a line for each method, and one for each member if dashes distinguish them.
 
-    Retraining has one entry for the noise of all accountants, because each of its lines is drawn behind the line of the
-    same accountant.
-    If there are several trials, one entry explains the bands.
+    Each line of retraining is drawn behind the unlearning line of the same accountant. Therefore, retraining needs only
+    one entry, which stands for the noise of all accountants. If there are several trials, one entry explains the bands.
     """
     methods: dict[str, Artist] = {}
     for row in _first_rows(summary).values():

@@ -84,7 +84,7 @@ def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[A
 
 
 def grid(figure: Figure, count: int) -> list[Axes]:
-    """Return panels with shared axes, at most four in a row; the figure becomes higher with more rows."""
+    """Return panels with shared axes, at most four in a row; the figure becomes taller with more rows."""
     rows = -(-count // 4)
     figure.set_figheight((1 + rows) / 2 * figure.get_figheight())
     panels = figure.subplots(rows, -(-count // rows), sharex=True, sharey=True, squeeze=False).ravel()
@@ -235,7 +235,7 @@ def require_lines(found: Iterable[str], known: Collection[str], what: str) -> No
     Args:
         found: Names in the rows.
         known: Names for which the figure has lines.
-        what: Beginning of the message, such as ``the rows of deletions hold``.
+        what: Beginning of the message, such as ``the rows of deletions contain the system``.
 
     Raises:
         DataError: A name in the rows has no line.
@@ -246,12 +246,14 @@ def require_lines(found: Iterable[str], known: Collection[str], what: str) -> No
 
 
 def handles(axes: Axes) -> dict[str, Line2D]:
-    """Return the lines of a panel by their labels."""
+    """Return the lines of a panel, keyed by their labels."""
     return {str(line.get_label()): line for line in axes.get_lines()}
 
 
 def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
-    """Add the title, and a legend below all panels, for which the figure grows; format all numbers in the same way.
+    """Add the title and a legend, and format all numbers in the same way.
+
+    The legend is below all panels, and the figure becomes taller to make room for it.
 
     Args:
         figure: Figure with everything drawn.
@@ -291,7 +293,7 @@ def _add_legend(figure: Figure, key: Sequence[Mapping[str, Artist]]) -> None:
 
 
 def _filled(group: list[tuple[str, Artist]], rows: int) -> list[tuple[str, Artist]]:
-    """Return a group that fills whole columns, after adding invisible entries."""
+    """Add invisible entries to a group of legend entries so that it fills whole columns, and return the new group."""
     return group + [("", Line2D([], [], linestyle="none"))] * (-len(group) % rows)
 
 

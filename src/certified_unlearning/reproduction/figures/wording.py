@@ -28,7 +28,7 @@ _ROOM = 40
 
 
 def greek(text: str) -> str:
-    """Return a text from rows, such as ``epsilon = 0.5``, with Greek letters: ``ε = 0.5``."""
+    """Return a text with Greek letters instead of their names: ``ε = 0.5`` for ``epsilon = 0.5``."""
     return _LETTER.sub(lambda found: _GREEK[found[0]], text)
 
 
@@ -37,8 +37,8 @@ def method(name: str, accountant: str) -> str:
 
     Args:
         name: Name of the method in rows (`mechanisms.run.Run.method`).
-        accountant: Name of the accountant. If it is not declared, or declares no name for its bound, the method's name
-            is not changed.
+        accountant: Name of the accountant. If the accountant is not declared, or declares no name for its bound, the
+            method's name is not changed.
     """
     known = ACCOUNTANTS.get(accountant)
     own = f" ({known.form})" if known is not None else ""
@@ -48,7 +48,7 @@ def method(name: str, accountant: str) -> str:
 
 
 def member(text: str) -> str:
-    """Return the value that distinguishes a method's lines, as in figures: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    """Return the value that distinguishes a method's lines, as figures write it: ``ε = 0.5`` for ``epsilon = 0.5``."""
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
 
@@ -60,7 +60,10 @@ def title_of(data: str) -> str:
 
 
 def bound(accountant: str) -> str:
-    """Return an accountant's text in legends: whose bound it is, and its name in rows: ``paper’s bound (lsi)``."""
+    """Return the name of an accountant in legends, such as ``paper’s bound (lsi)``.
+
+    The name states whose bound the accountant computes and, in parentheses, the accountant's name in rows.
+    """
     known = ACCOUNTANTS[accountant]
     return f"{known.bound} ({known.form})" if known.bound else known.form
 

@@ -1,4 +1,7 @@
-"""Certificates, verified and shown in one row each, with their files in one archive for each experiment."""
+"""The certificates of a report, each of which is verified and shown in one row.
+
+The files of an experiment's certificates are in one archive.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +104,7 @@ def _verified(path: Path) -> StepsCertificate:
     try:
         certificate.verify(read)
     except UnlearningError as error:
-        raise DataError(f"{path} does not verify: {error}; the workflow's rule certify makes it") from error
+        raise DataError(f"{path} does not verify: {error}; the workflow's rule certify makes this file") from error
     return read
 
 

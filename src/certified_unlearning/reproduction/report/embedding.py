@@ -44,7 +44,7 @@ def required(path: Path, rule: str) -> Path:
 
 
 def _made_by(rule: str) -> str:
-    return f"the workflow's rule {rule} makes it"
+    return f"the workflow's rule {rule} makes this file"
 
 
 def read_csv(path: Path, rule: str) -> pd.DataFrame:
@@ -70,7 +70,8 @@ _MOST_HEIGHT = 544
 def image(path: Path) -> EmbeddedImage:
     """Embed an image as lossless WebP, which needs half the space of Matplotlib's PNG for the same pixels.
 
-    The encoder's effort is low. It takes half the time of the default effort, and gives one seventh more bytes.
+    The encoder's effort is low. Encoding takes half the time of the default effort, and its result is one seventh
+    larger.
 
     Raises:
         DataError: The file is not an image.

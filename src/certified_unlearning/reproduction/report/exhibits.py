@@ -134,7 +134,7 @@ def _data(path: Path, name: str) -> bytes:
     """Return the content of the file, after checking that every row belongs to the figure."""
     frame = read_csv(path, "draw")
     if "experiment" not in frame or set(frame["experiment"]) != {name}:
-        raise DataError(f"{path} does not hold only the data of {name}; the workflow's rule draw makes it")
+        raise DataError(f"{path} must contain only the data of {name}; the workflow's rule draw makes this file")
     return path.read_bytes()
 
 
@@ -152,7 +152,7 @@ def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTab
 
 
 def _caption(layout: Layout, paper: Paper, experiment: Experiment) -> Caption:
-    """Return the caption, with the experiment's description of the data and of the sizes of its rows."""
+    """Return the caption, followed by the sentences about data and sizes of rows that `Experiment.setting` returns."""
     if not experiment.setting:
         return experiment.caption
     rows = read_table(required(layout.rows(paper.name, experiment.name), "make"), experiment.rows)

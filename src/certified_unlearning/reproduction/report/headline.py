@@ -1,4 +1,7 @@
-"""Tables at the top of the page: numbers by target epsilon, with a group for each preset; papers make these tables."""
+"""Tables at the top of the page, with a column for each target epsilon and a group of rows for each preset.
+
+Functions of the papers make these tables.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +30,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One method, with its cells by target epsilon."""
+    """One method, and its cells, keyed by target epsilon."""
 
     method: str
     guarantee: str

@@ -46,7 +46,7 @@ def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: P
         StorageError: The page cannot be written.
     """
     if not shown:
-        raise ParameterError(f"the report {name!r} is about no presets; it needs one or more")
+        raise ParameterError(f"the report {name!r} has no presets; it needs at least one")
     layouts = {preset: Layout(results, preset) for preset in shown}
     summaries = {preset: read_json(required(each.summary, "prepare"), _DATA_KEYS) for preset, each in layouts.items()}
     runs = {preset: read_table(required(each.records, "collect"), RUN_ROWS) for preset, each in layouts.items()}

@@ -35,7 +35,7 @@ class ShownClaim:
 
     @property
     def reading(self) -> dict[str, str]:
-        """Findings of a second reader about a contradiction, by headings; empty without a second reading."""
+        """Findings of a second reader about a contradiction, keyed by heading; empty if there was no second reading."""
         found = self.verdict.reading
         return {} if found is None else {words.capitalize(): text for words, text in read_again(found).items()}
 
@@ -70,9 +70,9 @@ class Verdicts:
         total: Number of all claims, of any owner.
         own: Numbers of the papers' own claims by verdict and severity; None if there are none.
         apart: Text with the numbers of all other claims, by owner and verdict; empty if there are none.
-        owners: Owners of claims, with a name for the claims of each owner.
+        owners: Name for the claims of each owner, keyed by owner.
         severities: Severities that occur, from the worst to the mildest.
-        places: Parts of papers that sources name, in order of appearance.
+        places: Theorems and other parts of papers that are named in the sources of claims, in order of appearance.
     """
 
     papers: tuple[PapersClaims, ...]
@@ -138,10 +138,11 @@ _PLACES = re.compile(
 
 
 def places(source: str) -> tuple[str, ...]:
-    """Return the parts of a paper that a source names, one by one; if it names no parts, the source up to a comma.
+    """Return a tuple of the parts of a paper that a source names.
 
-    For example, ``Theorems 3.2, N.1, Corollary 3.4`` gives ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``.
-    ``Algorithms 4 to 6`` gives ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.
+    If the source names no parts, the tuple contains only the text before the first comma or semicolon. For example,
+    ``Theorems 3.2, N.1, Corollary 3.4`` gives ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``. ``Algorithms 4 to
+    6`` gives ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.
     """
     listed = re.sub(r"(\d+) to (\d+)", lambda ends: ", ".join(map(str, range(int(ends[1]), int(ends[2]) + 1))), source)
     found = [

@@ -1,7 +1,7 @@
-"""Slopes of lines on logarithmic axes, with intervals, which decide the verdicts about rates.
+"""Slopes of lines on logarithmic axes, with the intervals that decide the verdicts about rates.
 
-The intervals are bootstrap intervals: trials of every setting are drawn again, with replacement, and the line is fitted
-to their means. A rate states how an *upper* bound decreases, so a steeper line does not contradict it.
+The intervals are bootstrap intervals: trials of every setting are resampled with replacement, and the line is fitted to
+their means. A rate states how an *upper* bound decreases, so a steeper line does not contradict it.
 """
 
 import math

@@ -141,11 +141,12 @@ def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[En
     Args:
         layout: Paths of the preset's results.
         paper: Name of the paper.
-        experiment: Experiment that mechanisms ran, or whose rows are tracked.
+        experiment: Experiment that was run by mechanisms, or whose rows are tracked.
 
     Returns:
-        The entry of the parent, and the other entries: one for each sweep point of the plan for which there are rows,
-        or, for a table, one for each row.
+        The entry of the parent, and a list of the other entries. If mechanisms ran the experiment, this list has an
+        entry for each sweep point of the plan that has rows. If the experiment made a table, the list has an entry for
+        each row.
 
     Raises:
         DataError: The plan, or a table of rows or curves, is missing or damaged.

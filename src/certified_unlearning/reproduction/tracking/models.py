@@ -34,11 +34,11 @@ EXPERIMENTS = "certified-unlearning-models"
 ``certified-unlearning-models/churn``.
 """
 PATIENCE_SECONDS = 10.0
-"""Seconds for which a server that does not answer at first is asked again; the model directory is locked during that
-time.
+"""Number of seconds during which a server that does not answer at first is asked again. The model directory is locked
+during this time.
 """
 LOCAL_FILES = "mlartifacts"
-"""Directory next to a SQLite file from which ``mlflow ui`` serves files by default."""
+"""Directory next to a SQLite file; by default, ``mlflow ui`` serves files from this directory."""
 
 _NAME = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 _SERVED = "mlflow-artifacts:/"
@@ -101,7 +101,7 @@ class RegisteredModel:
         """
         if not _NAME.fullmatch(name):
             raise ParameterError(
-                f"--name must have from 1 to 200 of the characters A to Z, a to z, 0 to 9, _, . and -, and not "
+                f"--name must consist of 1 to 200 characters from A to Z, a to z, 0 to 9, _, . and -, and must not "
                 f"begin with . or -, got {name[:40]!r}"
             )
         self.name = name
@@ -122,7 +122,7 @@ class RegisteredModel:
 
         Args:
             version: Current version of the ledger.
-            weights_sha256: SHA-256 of its weights.
+            weights_sha256: SHA-256 of the weights of this version.
             lost: Numbers and weights of versions that a restore lost. If MLflow has these versions, the ledger is not
                 necessarily outdated.
 
@@ -210,7 +210,7 @@ class RegisteredModel:
 
         Args:
             version: Ledger number of the version to keep.
-            weights_sha256: SHA-256 of its weights.
+            weights_sha256: SHA-256 of the weights of this version.
             files: Names of the files that a version has.
 
         Returns:
@@ -240,7 +240,7 @@ class RegisteredModel:
 
     @contextmanager
     def _answering(self, consequence: str) -> Iterator[None]:
-        """Add the consequence for the user to every error of MLflow in the block."""
+        """Replace every error of MLflow in the block by an error that also states the consequence for the user."""
         try:
             yield
         except store.failures() as error:

@@ -61,7 +61,7 @@ def track_experiment(
     artifact_root: str | Path = "mlartifacts",
     patience: float = 0.0,
 ) -> TrackResult:
-    """Update MLflow's runs of one experiment to its result files.
+    """Update MLflow's runs of one experiment so that they match the experiment's result files.
 
     Args:
         layout: Paths of the preset's results.
@@ -70,8 +70,8 @@ def track_experiment(
         status: Result of `prepare_store`.
         uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
         artifact_root: Directory of the artifacts if the store is a database; a server has its own.
-        patience: Seconds for which a server is asked again if it does not answer or stops answering. Tracking is given
-            up after `_BREAKS` interruptions.
+        patience: Number of seconds during which a server is asked again if it does not answer or stops answering.
+            Tracking is given up after `_BREAKS` interruptions.
 
     Returns:
         The changes. A store that does not answer causes a warning, not an error.
@@ -125,7 +125,7 @@ def sync(
         results: Directory of the presets' results.
         uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
         artifact_root: Directory of the artifacts if the store is a database.
-        patience: Seconds for which a server that does not answer is asked again.
+        patience: Number of seconds during which a server that does not answer is asked again.
 
     Returns:
         The sums over all experiments, up to the first that cannot be tracked.

@@ -25,7 +25,9 @@ DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
 """Seconds within which a store must give its first answer."""
 PATIENCE_SECONDS = 60.0
-"""Seconds for which the pipeline asks a silent server again; a server needs that long to start on a busy machine."""
+"""Number of seconds during which the pipeline keeps asking a server that does not answer. A server may need so much
+time to start on a busy machine.
+"""
 _FIRST_PAUSE = 0.5
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Address of ``mlflow ui``."""
@@ -84,7 +86,7 @@ class StoreStatus(BaseModel):
 def prepare_store(
     preset: str, figures: Sequence[FigureView] = (), *, uri: str | None = None, patience: float = 0.0
 ) -> StoreStatus:
-    """Create the store if it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
+    """Create the store and the MLflow experiment ``certified-unlearning/<preset>`` in it, if they do not exist.
 
     Call this once before jobs are started in parallel. A new SQLite store breaks if several processes use it for the
     first time at once. If several processes create an experiment at once, their runs go elsewhere.
@@ -93,7 +95,7 @@ def prepare_store(
         preset: Name of the preset.
         figures: Experiments for which MLflow's page gets a view with charts.
         uri: Address of the store; by default MLFLOW_TRACKING_URI, or ``sqlite:///mlflow.db`` if that is not set.
-        patience: Seconds for which a server that does not answer is asked again.
+        patience: Number of seconds during which a server that does not answer is asked again.
 
     Returns:
         The status of the store. A store that does not answer is not an error.
@@ -116,7 +118,7 @@ def prepare_store(
 
 
 def page(uri: str, experiment_id: str) -> str:
-    """Return the address, for a browser, of the table of sweep points of an MLflow experiment."""
+    """Return the web address of an MLflow experiment's table of sweep points."""
     server = display(uri).rstrip("/") if uri.startswith(_SERVERS) else LOCAL_PAGE
     return f"{server}/{address(experiment_id)}"
 

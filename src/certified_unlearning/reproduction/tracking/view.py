@@ -30,7 +30,7 @@ _FIRST_COLUMNS = {"attributes.`Run Name`": 205}
 _LAST_COLUMNS = {"duration": 90, "runDateAndNestInfo": 105}
 """Columns that the page always shows; the page puts the date, `runDateAndNestInfo`, after the name."""
 _CHARTS = (("epsilon", "accuracy"), ("epsilon", "K"))
-"""Scatter plots that come first, as x and y."""
+"""Pairs (x, y) of columns whose scatter plots come first."""
 _CHARTS_SECTION = "Sweep points"
 _FOLDED_SECTIONS = ("Model metrics", "curve", "request")
 """Sections that the page adds by itself, with a chart for each metric. They are folded, because presets have hundreds
@@ -40,7 +40,9 @@ _METRICS = {"accuracy_mean": "accuracy", "unlearning_steps": "K"}
 """Metrics whose names differ from those of the columns that experiments show."""
 _LINKED = 20
 _CHARTED = 6
-"""Largest number of figures that the description links to, and of charts in a view: a tag holds 5,000 characters."""
+"""Largest number of charts in a view. `_LINKED` is the largest number of figures to which the description links. Both
+are limited because a tag holds only 5,000 characters.
+"""
 _ALONG_A_STREAM = {"accumulated_steps": ("request/accumulated_K", "request/accuracy")}
 """Metrics with a value for each request of a stream; the key is the column that experiments on streams show."""
 
@@ -83,7 +85,7 @@ def address(experiment_id: str, view: str = VIEW, *, charts: bool = False) -> st
 
 
 def experiment_tags(preset: str, experiment_id: str, figures: Sequence[FigureView] = ()) -> dict[str, str]:
-    """Return the tags of a preset's MLflow experiment: its kind, its description, the saved views."""
+    """Return the tags of a preset's MLflow experiment: its kind, its description, and the saved views."""
     views = {VIEW: ("All sweep points", _state())}
     views |= {each.name: (each.title, _state(each)) for each in figures}
     # The menu sorts the views by time, newest first.

@@ -1,4 +1,4 @@
-"""Measures of the methods with which stable methods are compared, and of small statements near the theorems."""
+"""Measures for the baselines of stable methods, and for minor statements that accompany the theorems."""
 
 import math
 
@@ -37,7 +37,7 @@ def private_guarantee(*, rho: float, epsilon: float) -> dict[str, float]:
 
 @sweep("g = {group}")
 def group_delta_over_stated(*, group: int, epsilon: float, printed: bool) -> float:
-    """Return the delta that an example of private output reaches for groups, divided by Remark 7's delta.
+    """Return an example's exact delta for a group of records, divided by the delta of Remark 7.
 
     The example answers yes with probability ``delta (1 + e^epsilon + ...)``, with one more term for each further
     record. The printed value is ``g epsilon^((g - 1) epsilon) delta``, and the intended value is ``g e^((g - 1)
@@ -76,8 +76,8 @@ def mean_errors_over_rate(*, n: int, dimension: int, rho: float) -> dict[str, fl
 def reduction_records(*, n: int, rho: float, accuracy: float, printed: bool) -> float:
     """Return the number of records in all copies of Proposition 11's small data set, divided by ``n``.
 
-    There are ``K = floor(0.1 / rho)`` copies. Each copy has ``100 n alpha`` records, as printed, or ``10 n alpha / K``
-    records.
+    There are ``K = floor(0.1 / rho)`` copies. If ``printed`` is true, each copy has ``100 n alpha`` records; otherwise,
+    it has ``10 n alpha / K`` records.
     """
     copies = math.floor(0.1 / rho)
     small = math.ceil(100 * n * accuracy if printed else 10 * n * accuracy / copies)

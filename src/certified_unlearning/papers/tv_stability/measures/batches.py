@@ -1,4 +1,4 @@
-"""Measures of batches, runs of batches and orders: distributions before and after an edit, by enumeration."""
+"""Measures of the exact distributions of batches, runs and record orders, before and after an edit."""
 
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
@@ -24,14 +24,20 @@ Growth = tuple[int, int, int, int]
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def deleted_batches(*, size: tuple[int, int]) -> float:
-    """Return the distance from uniform batches after a uniform replacement of the deleted record, for ``n, m``."""
+    """Return how far batches are from uniform after a uniformly drawn record replaces the deleted record.
+
+    The argument ``size`` is ``(n, m)``.
+    """
     n, m = size
     return _from_uniform(enumeration.batch_after_deletion(n, m), subsets(range(n - 1), m))
 
 
 @sweep("n = {size[0]}, m = {size[1]}")
 def inserted_batches(*, size: tuple[int, int], printed: bool = False) -> float:
-    """Return the distance from uniform batches if a new record joins with probability ``m / (n + 1)``, or ``m / n``."""
+    """Return how far batches are from uniform after an insertion.
+
+    The new record joins a batch with probability ``m / n`` if ``printed`` is true, and ``m / (n + 1)`` otherwise.
+    """
     n, m = size
     law = enumeration.batch_after_insertion(n, m, probability=Fraction(m, n if printed else n + 1))
     return _from_uniform(law, subsets(range(n + 1), m))
@@ -100,7 +106,7 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by that in one joint edit."""
+    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by the mean in one edit."""
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -111,8 +117,8 @@ def recomputations_over_bound(
 ) -> float:
     """Return the probability that single deletions cause any recomputation, or the mean number of recomputations.
 
-    Both are divided by a bound. The bounds are at ``rho = T m / n``. Proposition 4 bounds the probability of any
-    recomputation; the other bounds are on the mean number of recomputations.
+    Both are divided by a bound. The bounds are evaluated at ``rho = T m / n``. Proposition 4 bounds the probability of
+    any recomputation; the other bounds are on the mean number of recomputations.
     """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     stated = recourse_bound(rho=rho, edits=removed, printed=bound == "proposition 6")

@@ -1,4 +1,4 @@
-"""Measures of couplings of one value: kept values, resulting distributions, and bounds on their distance."""
+"""Measures of the couplings of a single value: how often it is kept, the results, and bounds on distances."""
 
 import math
 from typing import Literal
@@ -29,9 +29,9 @@ _REACH = 12.0
 
 @sweep("gap = {gap:g}")
 def acceptance_and_overlap(*, gap: float) -> float:
-    """Return the probability of keeping a Gaussian value, by quadrature, plus the total variation.
+    """Return the probability that a Gaussian value is kept, plus the total variation between the two Gaussians.
 
-    If the coupling is maximal, the sum is 1.
+    The probability is computed by quadrature. If the coupling is maximal, the sum is 1.
     """
     points, density = _normal_density()
     kept = _integral(density * _kept(points, gap))
@@ -60,7 +60,9 @@ def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
 
 @measure
 def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
-    """Return the mean and variance, by quadrature, of values that a coupling moves from ``N(0, 1)`` to ``N(gap, 1)``.
+    """Return the mean and variance of the results of a coupling from ``N(0, 1)`` to ``N(gap, 1)``.
+
+    The mean and the variance are computed by quadrature.
 
     ``translated`` uses ``mu_P - mu_Q + p`` in place of the reflection, and ``inverse ratio`` accepts by the old density
     divided by the new density.
@@ -97,7 +99,8 @@ def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: boo
     The sums are of numbers in [-1, 1].
 
     Args:
-        edit: The numbers ``k_1`` of replaced records, each of which changes from 1 to -1, and ``k_2`` of added records.
+        edit: The number ``k_1`` of replaced records and the number ``k_2`` of added records. Each replaced record
+            changes from 1 to -1.
         rho: The total variation of the sums under one additional record.
         swapped: Whether the bound is Remark 5's, in which the two counts are swapped.
     """
@@ -151,7 +154,7 @@ def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[fl
 
 @measure
 def rounded_after_edit(*, quantum: float, old: float, new: float, fresh: bool) -> float:
-    """Return the mean of a rounded gradient after an edit divided by the new gradient; it should be 1.
+    """Return the quotient of the mean rounded gradient after an edit and the new gradient; the quotient should be 1.
 
     Args:
         quantum: The spacing ``tau``.
@@ -173,7 +176,10 @@ _OFFSETS = (torch.arange(1_000_000, dtype=torch.float64) + 0.5) / 1_000_000 - 0.
 
 
 def _rounded(point: Tensor, quantum: float) -> Tensor:
-    """Return a point rounded by grids of all offsets, shape ``(offsets, d)``; all coordinates have the same offset."""
+    """Return a point rounded to one grid for each offset, shape ``(offsets, d)``.
+
+    A grid has the same offset in all coordinates.
+    """
     return quantized(point, quantum, _OFFSETS[:, None].expand(-1, len(point)))
 
 
@@ -187,16 +193,16 @@ def _integral(values: np.ndarray) -> float:
 
 
 def _kept(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return the probability with which the engine keeps values of ``N(0, 1)`` for ``N(gap, 1)``."""
+    """Return the probability that the engine accepts a value from ``N(0, 1)`` as a value from ``N(gap, 1)``."""
     means = torch.zeros(len(points), 1, dtype=torch.float64)
     ratios = log_density_ratio(torch.from_numpy(points)[:, None], means, means + gap, 1.0)
     return ratios.clamp(max=0).exp().numpy()
 
 
 def _reflected(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return the engine's results for values of ``N(0, 1)`` that it rejects for ``N(gap, 1)``.
+    """Return what the engine returns if it rejects a value from ``N(0, 1)`` as a value from ``N(gap, 1)``.
 
-    Entries of values that the engine always keeps have no meaning.
+    If the engine never rejects a value, the result for this value has no meaning.
     """
     means = torch.zeros(len(points), 1, dtype=torch.float64)
     uniforms = torch.full((len(points),), _ALMOST_ONE, dtype=torch.float64)

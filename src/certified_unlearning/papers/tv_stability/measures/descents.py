@@ -70,9 +70,10 @@ def recomputation_over_bound(
 
 @sweep("rho = {rho:g}")
 def planned_recomputation(*, plan: NoiseRule, rho: float) -> float:
-    """Return a deletion's probability of a recomputation at a theorem's rounded parameters, divided by ``rho``.
+    """Return the probability that a deletion causes a recomputation, divided by ``rho``.
 
-    ``union bound`` means Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
+    The number of steps and the batch size are those of a theorem, rounded to whole numbers. ``union bound`` means
+    Theorem 22's steps and batches with noise ``sqrt(2 / pi) G T / (n rho)``.
     """
     problem = _problem(rho=rho)
     planned = {"theorem 44": erm.theorem_44, "theorem 45": erm.theorem_45}.get(plan, erm.theorem_22)(problem)
@@ -113,7 +114,11 @@ def stability_over_printed(*, sigma: float) -> float:
 
 @sweep("m = {batch_size}")
 def divergence_of_a_step(*, batch_size: int, printed: bool) -> float:
-    """Return ``8 G^2 / (m sigma)^2`` at Proposition 1's smallest ``T``, as printed or by its proof's inequality."""
+    """Return ``8 G^2 / (m sigma)^2`` at the smallest ``T`` that Proposition 1 allows.
+
+    The smallest ``T`` follows from the printed condition if ``printed`` is true, and from the inequality in the proof
+    otherwise.
+    """
     problem = _problem(rho=0.1)
     steps = rates.proposition_1_steps(problem, batch_size=batch_size, printed=printed)
     return 8 * (_G / (batch_size * erm.stable_sigma(problem, steps=steps))) ** 2
@@ -142,7 +147,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
 
 @sweep("t = {step}")
 def extrapolation(*, step: int, printed: bool) -> float:
-    """Return ``alpha_t`` from ``beta_t = (t + 1) / 2`` divided by the engine's ``(1 - t) / (t + 2)``.
+    """Return the ``alpha_t`` for ``beta_t = (t + 1) / 2``, divided by the engine's value ``(1 - t) / (t + 2)``.
 
     The text prints ``beta_(t + 1) (1 - 1 / beta_t)`` for ``alpha_t``, and means ``(1 - beta_t) / beta_(t + 1)``.
     """
@@ -186,7 +191,10 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return Proposition 1's smallest printed ``T``, divided by a corollary's ``T`` at its smallest batch size."""
+    """Return the smallest ``T`` of Proposition 1's printed condition, divided by the ``T`` of a corollary.
+
+    Both values of ``T`` are for the smallest batch size of the corollary.
+    """
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
     return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
@@ -220,7 +228,7 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 
 @sweep("d = {dimension}")
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
-    """Return the quotient of two theorems' rates, with all constants 1.
+    """Return the quotient of two theorems' rates, with all constants set to 1.
 
     It is Theorem 24's lower bound divided by Theorem 23's rate, or Theorem 23's rate divided by Theorem 22's rate.
     """

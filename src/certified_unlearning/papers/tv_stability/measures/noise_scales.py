@@ -48,10 +48,11 @@ class _EachItsNoise(NoisySgd):
 
 @measure
 def change_over_scales() -> list[Quantity]:
-    """Return the changes of a deletion's recomputation probability from one part of the noise scales to the next.
+    """Return how the probability that a deletion causes a recomputation changes as the noise grows.
 
-    Scales without noise are left out, so that all parts have the same size. The probability is the mean over runs and
-    over deleted records.
+    The noise scales are divided into parts. Each number is the probability in one part minus the probability in the
+    part before it. The scale without noise is left out, so that all parts have the same size. The probability in a part
+    is the mean over its scales, over runs, and over deleted records.
     """
     again = _recompute_probabilities()[1:].reshape(_PARTS, -1)
     means = again.mean(dim=1).tolist()
@@ -59,7 +60,11 @@ def change_over_scales() -> list[Quantity]:
     size = (_SCALES - 1) // _PARTS
     ends = [_WIDTH * size * part for part in range(1, _PARTS + 1)]
     return [
-        Quantity(after - before, f"sigma up to {high:g} minus sigma up to {low:g}", STANDARD_ERRORS * math.hypot(*pair))
+        Quantity(
+            after - before,
+            f"part up to sigma = {high:g} minus part up to sigma = {low:g}",
+            STANDARD_ERRORS * math.hypot(*pair),
+        )
         for (before, after), (low, high), pair in zip(
             itertools.pairwise(means), itertools.pairwise(ends), itertools.pairwise(errors), strict=True
         )

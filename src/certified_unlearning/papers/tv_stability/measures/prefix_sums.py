@@ -1,4 +1,4 @@
-"""Measures of chapter 5: noisy prefix sums, learners of one pass, and linear queries."""
+"""Measures of chapter 5: noisy prefix sums, one-pass learners, and linear queries."""
 
 import math
 from dataclasses import replace
@@ -43,7 +43,10 @@ def miscounted_positions(*, length: int, heights: int, printed: bool) -> float:
 
 @sweep("t = {length}")
 def appended_over_sum(*, length: int, printed: bool) -> float:
-    """Return a tree's prefix sum divided by ``t`` if increments of 1, or their running sums, are appended."""
+    """Return the sum of the first ``t`` values that are appended to a tree, divided by ``t``.
+
+    The values are the running sums 1, 2, ... if ``printed`` is true, and increments of 1 otherwise.
+    """
     appended = [position if printed else 1 for position in range(1, length + 1)]
     return sum(appended) / length
 
@@ -127,7 +130,10 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return the changes of the noise in a mean between lengths, as shares of the noise at the first length."""
+    """Return how much the noise in a mean changes from each length to the next.
+
+    The changes are divided by the noise at the first length.
+    """
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
     first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
@@ -186,7 +192,10 @@ def free_unlearning_exponent(*, n: int) -> float:
 
 @measure
 def projected_curvature_over_stated(*, printed: bool) -> float:
-    """Return the smoothness on a projected row of norm ``2 |X|``, divided by Algorithm 14's constant or its proof's."""
+    """Return the smoothness of the loss on a projected row of norm ``2 |X|``, divided by a constant.
+
+    The constant is that of Algorithm 14 if ``printed`` is true, and that of the proof otherwise.
+    """
     problem = GeneralisedLinearProblem(10_000, 1.0, 0.25, 3.0, 1.0, 0.1)
     reached = problem.smoothness * (2 * problem.row_norm) ** 2
     stated = 2 * problem.smoothness * problem.row_norm**2 if printed else problem.projected_smoothness
@@ -197,8 +206,9 @@ def projected_curvature_over_stated(*, printed: bool) -> float:
 def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float:
     """Return the total variation of queries' answers divided by ``rho``, for queries that do not depend on a model.
 
-    The printed noise is Theorem 51's for means of ``n = 1000`` records, which a replacement moves by ``B / n``.
-    Otherwise, the queries are sums, which a deletion moves by ``B``.
+    If ``printed`` is true, the noise is that of Theorem 51, and the queries are means of ``n = 1000`` records, which a
+    replacement moves by ``B / n``. If ``printed`` is false, the noise is ours, and the queries are sums, which a
+    deletion moves by ``B``.
     """
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0, n=1000, printed=printed)
     moved = 1 / 1000 if printed else 1.0

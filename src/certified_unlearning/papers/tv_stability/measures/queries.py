@@ -1,4 +1,4 @@
-"""Measures of linear queries that are run: federated averaging and Lloyd's k-means, before and after an edit."""
+"""Measures of runs of federated averaging and of Lloyd's k-means (linear queries), before and after an edit."""
 
 import math
 from typing import Literal
@@ -26,7 +26,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 System = Literal["federated averaging", "k-means"]
 _TRIALS = 10_000
 _LEARNED, _LEAVES = 17, 3
-"""The number of learned records, and the deleted record; the next record is inserted."""
+"""The number of learned records, and the record that a deletion removes. An insertion adds record ``_LEARNED``."""
 _STEPS, _SIGMA, _CLIP = 4, 1.5, 2.2
 _LOCAL_STEPS, _LOCAL_STEP_SIZE = 3, 0.4
 
@@ -56,7 +56,10 @@ def edited_queries(*, system: System, edit: Change) -> list[Quantity]:
 
 @sweep("{edit}")
 def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
-    """Return the share of edits that cause a recomputation divided by our bound, and three standard errors."""
+    """Return the share of edits that cause a recomputation, divided by our bound.
+
+    The quotient's uncertainty is three standard errors.
+    """
     _, again = _edited(system, edit)
     bound = math.hypot(1.0, 1.0) if system == "k-means" else _CLIP
     stated = query_recompute_probability(queries=_STEPS, sigma=_SIGMA, bound=bound)
@@ -67,8 +70,8 @@ def edited_query_recomputations(*, system: System, edit: Change) -> Quantity:
 def update_of_two_parts(*, printed: bool) -> float:
     """Return a cluster's update on two parts of the data together, divided by the sum of its updates on each part.
 
-    A linear query is a sum over records, for which the quotient is 1. The printed update is the mean of the members;
-    our update is their sum.
+    For every linear query, the quotient is 1, because a linear query is a sum over records. The printed update is the
+    mean of the members; our update is their sum.
     """
     parts = torch.tensor([[1.0], [3.0]], dtype=torch.float64), torch.tensor([[5.0]], dtype=torch.float64)
     whole = Lloyd(torch.cat(parts), torch.zeros(1, 1, dtype=torch.float64), row_norm=5.0)

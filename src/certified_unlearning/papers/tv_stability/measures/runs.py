@@ -22,9 +22,10 @@ _DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 6
 
 @measure
 def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return the probability that a deletion recomputes, divided by its bound on any data, for every setting.
+    """Return the probability that a deletion causes a recomputation, divided by its bound, for every setting.
 
-    For mini-batches, the bound is ``1 - (1 - m / n)^T``. For noisy sums, it follows from the longest gradients.
+    The bound holds for any data. For mini-batches, the bound is ``1 - (1 - m / n)^T``. For noisy sums, it follows from
+    the longest gradients.
     """
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["recompute_probability"] / rows["recompute_bound"])
@@ -32,7 +33,10 @@ def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -
 
 @measure
 def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
-    """Return a deletion's share of the gradients of learning, divided by ``1 - (1 - m / n)^T``, for every setting."""
+    """Return the number of gradients of a deletion, divided by its bound, for every setting.
+
+    The bound is ``1 - (1 - m / n)^T`` times the number of gradients of learning.
+    """
     rows = _deletions(evidence, systems)
     return _of_settings(rows, rows["gradients"] / (rows["recompute_bound"] * rows["learning_gradients"]))
 
@@ -68,9 +72,10 @@ def published_stream(evidence: Sequence[Evidence], *, of: Literal["unstable_edit
 def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]) -> Quantity:
     """Return the factor by which noise reduces the work of the dissertation's stream.
 
-    ``edits`` is the number of edits that cause a recomputation without noise, divided by the number with noise.
-    For the edits that cause a recomputation with noise, ``iterations`` is the number of iterations of whole runs
-    divided by the number of rerun iterations.
+    ``edits`` compares runs with and without noise: it is the number of edits that cause a recomputation in runs without
+    noise, divided by this number in runs with noise. ``iterations`` is about the edits that cause a recomputation in
+    runs with noise: it is the number of iterations that whole runs would take, divided by the number of iterations that
+    are run again.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)

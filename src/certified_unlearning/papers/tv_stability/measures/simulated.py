@@ -62,7 +62,10 @@ def edited_recomputations(*, edit: Change) -> float:
 
 @measure
 def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
-    """Return the mean number of gradients of a deletion without rejections minus ``2 T m / n``."""
+    """Return the mean number of gradients that a deletion without rejections computes, minus ``2 T m / n``.
+
+    The difference is in standard errors.
+    """
     records = LinearRecords(torch.ones(n, 1).double(), torch.zeros(n).double(), loss="squared")
     settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=0.1, sigma=1.0)
     draws = Draws.at("tv_stability", "verification", n, batch_size, steps)
@@ -101,7 +104,10 @@ def followed_after_edit() -> float:
 
 @sweep("{edit}")
 def tree_means(*, edit: Change) -> float:
-    """Return the mean last model of noisy prefix sums after an edit minus the exact mean after retraining."""
+    """Return the mean of the last model after an edit of noisy prefix sums, minus the exact mean after retraining.
+
+    The difference is in standard errors.
+    """
     points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
     method = MeanFollower(points)
     draws = Draws.at("tv_stability", "tree", edit)
@@ -122,7 +128,7 @@ def tree_means(*, edit: Change) -> float:
 
 @sweep("n = {n}")
 def tree_recomputations(*, n: int, gap: float) -> float:
-    """Return the share of deletions that caused a recomputation minus our exact probability.
+    """Return the observed share of deletions that caused a recomputation, minus our exact probability.
 
     All points except the deleted one are equal, and increments do not depend on a model. Every sum therefore moves by
     ``gap`` standard deviations of its noise.

@@ -1,7 +1,8 @@
 """Measures of streams of insertions and deletions on noisy prefix sums: distributions, places, accuracy, recomputation.
 
 Weak unlearning keeps the order of arrival, except that the last record takes a deleted record's place (Theorem 30).
-Exact unlearning has a uniform order, and a new record takes a uniform place, which may be the end (Theorem 52).
+Exact unlearning keeps the records in a uniformly random order, and gives a new record a uniformly random place, which
+may be the end (Theorem 52).
 """
 
 import math
@@ -26,7 +27,7 @@ _LEARNED = 5
 _STREAM = (("insert", 5), ("delete", 1), ("insert", 6), ("delete", 2), ("insert", 7), ("delete", 5), ("insert", 8))
 """The edits and their records."""
 _SENSITIVITY = 3.3
-"""The largest movement of a sum by a replaced record, which is the largest difference of two points."""
+"""The largest change of a sum if one record is replaced: the largest difference between two points."""
 _RHO, _BUDGET = 0.6, "quadratic"
 _LITTLE_NOISE = 6.0
 """The value of ``rho`` in comparisons of distributions; more noise would hide the differences."""
@@ -35,10 +36,10 @@ _TRIALS = 20_000
 
 @measure
 def weak_stream() -> list[Quantity]:
-    """Return the differences of the last model's mean and variance, after each edit, from those of a fresh run.
+    """Return the differences between a stream and a fresh run in the mean and the variance of the last model.
 
-    The differences are in standard errors. The fresh run has the records in the order of arrival, except that the last
-    record takes a deleted record's place.
+    The differences are measured after each edit, in standard errors. The fresh run has the records in the order of
+    arrival, except that the last record takes a deleted record's place.
     """
     found = []
     for number, (records, tree) in enumerate(_states("arrival"), start=1):
@@ -53,10 +54,10 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return how far the last model's mean, and a new record's share of last places, differ from those of a fresh run.
+    """Return the differences between a stream and a fresh run in the last model's mean and in the last record.
 
-    The differences are measured after each edit, in standard errors. The share of trials in which a new record is last
-    is compared after each insertion.
+    The differences are in standard errors. The mean is compared after each edit. The share of trials in which a new
+    record is the last record is compared after each insertion.
     """
     found = []
     for number, (records, tree) in enumerate(_states("random"), start=1):
@@ -89,10 +90,12 @@ def stream_accuracy(*, order: Order) -> float:
 
 @sweep("{order}")
 def stream_recomputations(*, order: Order) -> Quantity:
-    """Return the number of recomputations divided by ``rho`` times the number of edits, with three standard errors.
+    """Return the number of recomputations, divided by ``rho`` times the number of edits.
 
-    In the order of arrival, insertions do not count as edits, because they never cause a recomputation. If an insertion
-    caused a recomputation, the recomputation would count.
+    The quotient's uncertainty is three standard errors.
+
+    If ``order`` is ``arrival``, insertions do not count as edits, because they never cause a recomputation. If an
+    insertion caused a recomputation, the recomputation would count.
     """
     again = _run(order)[1]
     counted = [number for number, (kind, _) in enumerate(_STREAM) if order == "random" or kind == "delete"]
@@ -101,7 +104,7 @@ def stream_recomputations(*, order: Order) -> Quantity:
 
 
 def _states(order: Order) -> Iterator[tuple[list[int], PrefixTree]]:
-    """Yield the records in the order of Theorem 30, and the state, after each edit.
+    """Yield a pair after each edit: the records in the order of Theorem 30, and the state.
 
     Every yielded state is the same tree object, and the next step edits it.
     """
@@ -139,7 +142,7 @@ def _edit(tree: PrefixTree, kind: str, record: int, order: Order, draws: Draws) 
 
 
 def _sigmas(rho: float) -> Tensor:
-    """Return the anytime noise by height, for streams of any length."""
+    """Return the noise of each height of the tree, for streams of any length."""
     budget: Budget = _BUDGET  # type: ignore[assignment]
     count = count_heights(len(_POINTS))
     return torch.tensor(height_sigmas(budget, rho=rho, sensitivity=_SENSITIVITY, count=count), dtype=torch.float64)

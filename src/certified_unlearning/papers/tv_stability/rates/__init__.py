@@ -1,1 +1,1 @@
-"""Measured rates of chapters 4 and 5: excess risk on known distributions, by records, stability and columns."""
+"""Measured rates of chapters 4 and 5: how excess risk depends on the number of records, stability, and columns."""

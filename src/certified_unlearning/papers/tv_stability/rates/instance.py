@@ -1,4 +1,4 @@
-"""The distributions of records for measured rates: rows with one nonzero entry, so that best models are known.
+"""The distributions of records for measured rates; rows have one nonzero entry, so the best models are known.
 
 A record of block ``j`` is ``(e_j, y)``, and its block has probability ``p_j``. For squared and logistic loss, ``y`` is
 1 with probability ``q_j`` and -1 otherwise; for absolute loss, it is ``w*_j``. There are few distinct records, so a
@@ -67,7 +67,7 @@ class Blocks:
         return lost @ self.shares
 
     def gradients(self, rows: Tensor, labels: Tensor) -> RecordGradients:
-        """Return the gradients of records with these rows, ``e_j`` or their projections, and these labels."""
+        """Return the gradients of records with given rows and labels; a row is ``e_j`` or a projection of ``e_j``."""
         if self.loss != "absolute":
             return LinearRecords(rows, labels, loss=self.loss)
         features = rows.shape[1]
@@ -81,11 +81,11 @@ class Blocks:
 
 
 def geometric(blocks: int, *, length: float, loss: Loss = "squared") -> Blocks:
-    """Return the distribution whose shares halve from block to block; all entries of the best model are equal.
+    """Return a distribution in which each block has half the probability of the block before.
 
-    For every ``T``, a descent of ``T`` steps of size ``eta`` learns the blocks with a share above ``1 / (eta T)``, and
-    no other blocks. Its excess risk is therefore of the order ``1 / T``, as in the bounds, whereas other distributions
-    allow faster learning.
+    All entries of the best model are equal. For every ``T``, a descent of ``T`` steps of size ``eta`` learns the blocks
+    with a share above ``1 / (eta T)``, and no other blocks. Its excess risk is therefore of the order ``1 / T``, as in
+    the bounds, whereas other distributions allow faster learning.
 
     Args:
         blocks: The number of blocks.

@@ -1,8 +1,8 @@
-"""Chapter 4's learners at the parameters of their theorems, on data with few distinct records.
+"""Chapter 4's learners with the parameters of their theorems, on data with few distinct records.
 
-The learners run the steps of the exact engine (`mechanisms.exact`), but keep nothing for edits. A batch is drawn as the
-number of copies of each distinct record. These numbers have the distribution of a uniform batch, and the time of a run
-does not depend on the number of records.
+The learners run the steps of the exact engine (`mechanisms.exact`), but keep nothing for edits. Instead of a list of
+records, the number of copies of each distinct record is drawn for a batch. These numbers have the same distribution as
+in a uniform batch, and the time of a run does not depend on the number of records.
 """
 
 import math
@@ -87,7 +87,10 @@ def corollary_8(problem: ConvexProblem) -> Planned:
 
 
 def theorem_45(problem: ConvexProblem) -> Planned:
-    """Return quantized SGD (Proposition 8 at Remark 6's largest batches, Theorem 45)."""
+    """Return quantized SGD with the parameters of Theorem 45.
+
+    The theorem applies Proposition 8 with the largest batches of Remark 6.
+    """
     planned = erm.theorem_45(problem)
     steps, batch_size = erm.whole_numbers(planned, n=problem.n)
     quantum = planned.noise * steps / planned.steps
@@ -142,8 +145,8 @@ def learned(settings: Descent, counts: np.ndarray, *, dimension: int, draws: Dra
         settings: The settings of the learner.
         counts: The numbers of copies of every record ``(e_j, 1)`` and ``(e_j, -1)`` in each trial's data, shape
             ``(trials, 2 blocks)``, int64, for squared loss.
-        dimension: The dimension of a model, at least the number of blocks. If it is larger, the additional columns of
-            all rows are 0, but their noise is not.
+        dimension: The dimension of a model, at least the number of blocks. If the dimension is larger, all rows are 0
+            in the additional columns, but the noise in these columns is not.
         draws: A fresh source of noise and offsets.
         key: The seed of the batches.
     """

@@ -65,7 +65,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     now = learner.start().repeat(trials, 1)
     previous, total, summed = now, torch.zeros_like(now), torch.zeros_like(now)
     noise: dict[int, Tensor] = {0: torch.zeros_like(now)}
-    """The noise of the last prefix sum, by the lowest bit of its length."""
+    """The noise of the latest prefix sum whose length has a given lowest bit, keyed by this bit."""
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
@@ -108,8 +108,8 @@ def projected_frank_wolfe(
 ) -> tuple[Tensor, float]:
     """Return the excess risks of Frank-Wolfe on projected rows, and the rate of Theorem 28.
 
-    Each trial has its own projection. The number of columns is the theorem's number without its constant and logarithm.
-    The projection makes all but a few rows at most twice as long.
+    Each trial has its own projection. The number of columns is that of the theorem, but the constant and the logarithm
+    are left out. The projection makes only a few rows more than twice as long.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)

@@ -16,7 +16,7 @@ from certified_unlearning.papers.tv_stability.rates.instance import Blocks, geom
 from certified_unlearning.papers.tv_stability.sweeps import ExactRates
 
 BLOCKS = 10
-"""The number of blocks of the distributions whose columns are swept."""
+"""The number of blocks of every distribution; if the data have more columns, the additional columns are zero."""
 LENGTHS = {"squared": 0.8, "logistic": 4.0, "absolute": 1.0}
 """The norms of the best models."""
 LONG = 16
@@ -30,7 +30,10 @@ def rates_table(sweep: ExactRates) -> pd.DataFrame:
 
 
 def _empirical(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Yield chapter 4's tables: empirical risk, on data whose counts are those of the distribution, up to rounding."""
+    """Yield chapter 4's tables of empirical risk.
+
+    In the data, the number of copies of each record is proportional to its probability, up to rounding.
+    """
     law = geometric(BLOCKS, length=LENGTHS["squared"])
     for part, records, rho, dimension in _lines("4", sweep.n, sweep.rho, sweep.columns):
         for method, plan in mini_batches.EMPIRICAL.items():
@@ -110,7 +113,7 @@ def _passed(
 def _lines(
     chapter: str, records: list[int], rhos: list[float], columns: list[int]
 ) -> Iterator[tuple[str, int, float, int]]:
-    """Yield the settings of three lines, each as part, records, stability and columns.
+    """Yield the settings of three lines as tuples ``(part, records, stability, columns)``.
 
     The lines cross at the largest number of records, the largest ``rho`` and the fewest columns.
     """

@@ -1,4 +1,4 @@
-"""The methods with which stable methods are compared: shards, and stable means.
+"""Formulas for SISA, with which stable methods are compared, and for the noise that makes a mean stable.
 
 Renewed private releases are in the module `accounting.core.groups`.
 """
@@ -9,7 +9,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 
 
 def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> float:
-    """Return SISA's saving in computation for a deletion, as a factor compared with retraining.
+    """Return the factor by which a deletion with SISA takes less computation than retraining.
 
     Args:
         shards: The number ``S`` of shards.

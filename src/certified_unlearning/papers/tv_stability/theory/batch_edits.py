@@ -88,8 +88,8 @@ def _require_edit(n: int, batch_size: int, replaced: int, added: int, removed: i
     require_count(least=0, replaced=replaced, added=added, removed=removed)
     if added and removed:
         raise ParameterError(
-            f"either added or removed must be 0, got added = {added}, removed = {removed}; count a removed record in "
-            "whose place another record is added as replaced"
+            f"either added or removed must be 0, got added = {added}, removed = {removed}; if another record is "
+            "added in the place of a removed record, count the removed record as replaced"
         )
     if replaced + removed > n or n - removed < batch_size:
         raise ParameterError(

@@ -1,4 +1,6 @@
-"""Enumerated distributions of small examples, as fractions: batches, runs and orders, before and after an edit.
+"""Exact distributions of batches, runs and record orders in small examples, before and after an edit.
+
+All cases are enumerated, and probabilities are fractions.
 
 Records are numbered from 0. A deletion removes the last record, and an insertion adds the next number.
 """
@@ -35,7 +37,7 @@ def total_variation(first: Law, second: Law) -> Fraction:
 
 
 def batch_after_insertion(n: int, batch_size: int, *, probability: Fraction) -> Law:
-    """Return the distribution of a batch in which the next record replaces a uniform member with this probability."""
+    """Return the distribution of a batch if, with a given probability, the next record replaces a uniform member."""
     law: Law = defaultdict(Fraction)
     for batch in subsets(range(n), batch_size):
         law[batch] += (1 - probability) / comb(n, batch_size)
@@ -61,8 +63,8 @@ def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) ->
 
     This is case 1 of Algorithm 24.
 
-    First, the replacing records take their places in the batch. The members that make room for added records are then
-    drawn from this batch.
+    First, the replacement records take the places of the replaced members of the batch. The members that make room for
+    added records are then drawn from this batch.
 
     Args:
         n: The number of records before the edit.
@@ -104,7 +106,7 @@ def batch_after_shrinking(n: int, batch_size: int, *, replaced: int, removed: in
 
 
 def run_law(n: int, batch_size: int, steps: int) -> Law:
-    """Return the distribution of all batches of a run of sub-sample-GD, which determine its models."""
+    """Return the joint distribution of all batches of a sub-sample-GD run; the batches determine the run's models."""
     return uniform(product(subsets(range(n), batch_size), repeat=steps))
 
 
@@ -137,7 +139,11 @@ def edited_run_law(
 def _starts(
     run: tuple[Batch, ...], n: int, edit: Edit, insertion: Insertion, after: list[Batch]
 ) -> Iterator[tuple[int, tuple[Batch, ...], Fraction]]:
-    """Yield each possible first iteration with fresh batches, the batches before it, and this case's probability."""
+    """Yield three values for each case of an edit.
+
+    The values are the first iteration with fresh batches, the batches before this iteration, and the probability of the
+    case.
+    """
     if edit == "delete":
         first = next((t for t, batch in enumerate(run) if n - 1 in batch), len(run))
         yield first, run[:first], Fraction(1)

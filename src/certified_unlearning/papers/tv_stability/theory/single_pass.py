@@ -89,7 +89,7 @@ def theorem_29_dimension(problem: GeneralisedLinearProblem, *, printed: bool = F
 
 
 def theorem_29_errors(problem: GeneralisedLinearProblem, *, dimension: float) -> tuple[float, float]:
-    """Return dual averaging's errors from noise in ``dimension`` dimensions and from projection to them."""
+    """Return dual averaging's errors from noise and from projection if rows are projected to ``dimension`` columns."""
     require_positive(dimension=dimension)
     scale = _scale(problem)
     return scale * math.sqrt(math.sqrt(dimension) / (problem.n * problem.rho)), scale / math.sqrt(dimension)

@@ -72,7 +72,7 @@ def recourse_bound(*, rho: float, edits: int, printed: bool = False) -> float:
 
     Args:
         rho: The probability that one edit causes a recomputation, at the original size of the data set.
-        edits: The number ``k`` of edits, fixed before the run, in any order.
+        edits: The number ``k`` of edits. The edits are fixed before the run, and may be in any order.
         printed: Whether to return the proposition's ``4 k rho``. Otherwise, the bound is ``2 k rho``. We derived it for
             edits that leave at least half of the records. It follows from exactness after every edit, and from the
             linearity of expectations.

@@ -31,7 +31,8 @@ def nodes_of_position(position: int, nodes: int) -> list[int]:
 def tested_nodes(n: int) -> npt.NDArray[np.int64]:
     """Return the number of nodes that a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
 
-    An insertion into ``n - 1`` records tests the same number for its new position.
+    If a record is inserted into ``n - 1`` records at one of these positions, the insertion tests as many nodes as a
+    deletion from this position.
     """
     require_count(least=1, n=n)
     nodes = np.arange(1, n + 1, dtype=np.int64)
@@ -73,9 +74,9 @@ def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> f
 def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
     """Return `mean_recompute_probability` if a node of height ``h`` is rejected with probability ``taus[h]``.
 
-    Each power of 2 in the binary form of ``n``, from the highest, has a block of that many positions. A position in any
-    block but the last is also tested at the node that closes its block. Small probabilities stay precise because
-    the code sums probabilities of *rejection*.
+    The positions are divided into blocks, one for each power of 2 in the binary form of ``n``, from the highest power
+    to the lowest. The size of a block is its power of 2. A position in any block but the last is also tested at the
+    node that closes its block. Small probabilities stay precise because the code sums probabilities of *rejection*.
 
     Args:
         taus: The probabilities, one for each of the `heights` of ``n``.
