@@ -45,7 +45,7 @@ guarantee. σ is the scale of the noise, and S is the number of records of a req
 of Langevin unlearning, and I is the number of unlearning steps of Descent-to-Delete. X1 to X16 are parts of the
 experiments on private learning.
 
-The preset `{PRESET}` has other data and another regularisation than the papers. [Fig. 3a on
+The preset `{PRESET}` has data and regularisation that differ from those of the papers. [Fig. 3a on
 MNIST](howto/langevin-fig3a.md) is a figure with the paper's own data and constants.
 
 <!-- Written by gallery.py, as the pictures are: `make pictures`. -->

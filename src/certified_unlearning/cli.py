@@ -21,7 +21,7 @@ _PACKAGES = {
     "seaborn": "seaborn",
     "sqlalchemy": "mlflow",
 }
-"""The package of the extra `workflow` that provides each module."""
+"""Packages of the extra `workflow`. Each key is a module, and its value is the package that provides the module."""
 _LATER = 0.02
 """Number of seconds to wait before an interrupt that came at a bad moment is raised again."""
 

@@ -62,7 +62,7 @@ def _cache() -> Path:
     """Return the directory of built libraries.
 
     Raises:
-        StorageError: The user has no home directory, as in a container with an unknown user number.
+        StorageError: The user has no home directory, as in a container with an unknown user ID.
     """
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"

@@ -369,7 +369,7 @@ def test_left_out_values_are_not_quoted(tmp_path: Path) -> None:
     for identifier in (None, "mail"):
         made = draft(str(tmp_path / "t.csv"), "y", identifier)
         assert "person" not in made.text.replace("person of", "").replace("people", "")
-    assert any("80 values like an e-mail address" in sentence for _, sentence in made.notes)
+    assert any("80 values look like e-mail addresses" in sentence for _, sentence in made.notes)
 
 
 def test_rare_categories_and_codes_are_pointed_out(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_without_an_identifier_those_that_could_be_are_named(tmp_path: Path) -> 
     rows = [f"p{row // 2},{row},{row * 7 % 90},{row / 7},{row % 2}" for row in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["who,line,customer_no,x,y", *rows]) + "\n")
     ((_, sentence),) = (note for note in draft(str(tmp_path / "t.csv"), "y").notes if note[0] == "identifier")
-    assert "it could be 'who', 'line', 'customer_no'; name it with --id" in sentence
+    assert "it could be 'who', 'line', 'customer_no'; name the column with --id" in sentence
 
 
 def test_one_column_of_numbers_keeps_its_lengths(tmp_path: Path) -> None:

@@ -447,8 +447,8 @@ def test_as_many_classes_as_labels_have_room_for(tmp_path: Path) -> None:
         (b"id,age,colour,weight,y\n", "holds no records"),
         (
             b"id,age,colour,weight,y\n1,2,red\n",
-            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing or superfluous, "
-            "or is the line not a row?",
+            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing, is "
+            "there one too many, or is this line not a row?",
         ),
         (
             b"id,age,colour,weight,y\n1,2,\xff,3,no\n",
@@ -559,11 +559,11 @@ def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> No
         ({"features": ["b to q"]}, "features has the run 'b to q', but the file has no column 'q'"),
         (
             {"ranges": {"a to c": [0, 1], "b to d": [0, 2]}, "features": ["a to b", "c", "d"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to c', but [0.0, 2.0] by 'b to d'; name the column only once: end the",
+            "under ranges, 'a to c' sets 'b' to [0.0, 1.0], but 'b to d' sets it to [0.0, 2.0]; name the",
         ),
         (
             {"ranges": {"a to b": [0, 1], "b": [0, 2]}, "features": ["a", "b"]},
-            "ranges gives 'b' [0.0, 1.0] by 'a to b', but [0.0, 2.0] by 'b'; name the column only once",
+            "under ranges, 'a to b' sets 'b' to [0.0, 1.0], but 'b' sets it to [0.0, 2.0]; name the column only once",
         ),
         (
             {"ranges": {"a to d": [0, 9]}, "categories": {"job": ["x", "y"]}},
@@ -585,7 +585,7 @@ def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> No
         ),
         ({"features": ["a to b", "b"]}, "features lists 'b' twice"),
         ({"features": ["a to b"], "ranges": {"c": [0, 1]}}, "ranges names 'c', which is not among the features"),
-        ({"ranges": {"a to b": [2, 1]}}, "ranges.a to b is [2, 1], but must be two numbers, the lowest value first"),
+        ({"ranges": {"a to b": [2, 1]}}, "ranges.a to b is [2, 1], but must be two numbers, the lower one first"),
         ({"features": ["a", "b"], "ranges": {"a to b": [0, 1]}, "missing": {"b": 3}}, "must lie in the range of 'b'"),
     ],
 )
@@ -673,12 +673,12 @@ def test_records_that_cannot_be_predicted_are_named(tmp_path: Path, rows: Any, l
         ({"features": ["age", "colour", "age"]}, ".features lists 'age' twice"),
         ({"features": ["age"]}, ".categories names 'colour', which is not among the features"),
         ({"ranges": {"colour": [0, 1]}}, ": 'colour' has categories and a range; leave one of them out"),
-        ({"ranges": {"age": [9, 9]}}, ".ranges.age is [9, 9], but must be two numbers, the lowest value first"),
+        ({"ranges": {"age": [9, 9]}}, ".ranges.age is [9, 9], but must be two numbers, the lower one first"),
         ({"ranges": {"age": [0, float("inf")]}}, ".ranges.age is [0, inf], but must be two numbers"),
         ({"categories": {"colour": ["red", " red"]}}, ".categories.colour lists 'red' twice"),
         ({"missing": {"age": 10}}, ".missing.age is 10, but must lie in the range of 'age', [20, 100]"),
         ({"missing": {"weight": float("nan")}}, ".missing.weight is nan, but must be a finite number"),
-        ({"missing": {"colour": 1}}, ".missing.colour is 1, but 'colour' has categories: declare null among them"),
+        ({"missing": {"colour": 1}}, ".missing.colour is 1, but 'colour' has categories: declare null as one of"),
         ({"missing": {"id": 1}}, ".missing contains 'id', which is the identifier, not a feature"),
         ({"classes": [1, 1.0]}, ".classes lists 1 twice"),
         ({"classes": ["no"]}, ".classes lists 1 values, but must list between 2 and 128"),

@@ -12,7 +12,7 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import Group, Spellings, described, folded
 
 NUMBER = "how a number is written"
-AROUND = "the characters around them, such as quotes or braces"
+AROUND = "surrounding characters, such as quotes or braces"
 
 
 def groups_of(*spellings: str) -> list[Group]:

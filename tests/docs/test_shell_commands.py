@@ -153,7 +153,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     table.head(50).to_parquet(tmp_path / "labelled.parquet")
     printed = run(here(block_with(LEDGER, "unlearn predict")), tmp_path)
     assert "predicted.csv: 50 predictions by version 2 of" in printed
-    assert "always the most frequent class: accuracy 0." in printed
+    assert "always predicting the most frequent class gives accuracy 0." in printed
     assert len(pd.read_csv(tmp_path / "predicted.csv")) == 50
     table.assign(customer=table["customer"] + records).head(50).to_parquet(tmp_path / "joined.parquet")
     assert "added 50 records of 50 people by reading" in run(here(block_with(LEDGER, "unlearn add")), tmp_path)

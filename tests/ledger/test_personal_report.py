@@ -298,7 +298,7 @@ def test_records_that_look_alike_and_stay_are_named_to_the_operator_only(
     # The page goes to one person, and the other one is none of theirs.
     assert not re.search(r"\bP1\b", report.as_text() + report.as_html())
     said = unlearn("show", path, "--id", "p1")
-    assert "the data have records with a similar identifier ('P1'); do not tell this to the person" in said.stderr
+    assert "the data have records with a similar identifier ('P1'); do not disclose this to the person" in said.stderr
     assert "P1" not in said.stdout
     _removed(path, "P1")
     with pytest.raises(ParameterError, match=r"never requested \(did you mean '[pP]1'\?\)$"):

@@ -93,7 +93,7 @@ def test_the_day_on_which_somebody_asked_is_part_of_the_answer(model: Path) -> N
         ("person\nx900 p3\n", r"identifier 'x900 p3' is not in the training data, but 'p3' is or was"),
         (
             "person\n'p3'\n",
-            r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in the characters around them",
+            r"\"'p3'\" is not in the training data, but may be 'p3', which differs only in surrounding characters",
         ),
         ("customers\np3\np4\n", r"ids.csv, line 1: 'customers' is not in the training data, and looks like a header"),
         (
@@ -210,7 +210,7 @@ def test_the_command_says_what_became_of_everybody(model: Path, unlearn: Unlearn
     assert said.exit_code == 0
     assert said.stdout.splitlines()[:-1] == [
         f"recorded: 1 request, 1 record; 2 pending, `unlearn apply {model}` answers them",
-        "not in this model's data, as the log records: 2 people: 'x900', 'x901'",
+        "recorded as not in this model's data: 2 people: 'x900', 'x901'",
         "requested before: 1 person: 'p3' (waits for `apply`)",
         "named more than once, and counted once: 1 person: 'x900'",
     ]

@@ -79,8 +79,8 @@ def test_one_message_names_every_column_with_its_flag_and_following_it_makes_a_m
         "plan": f"missing in row 4; words such as '{pd.read_csv(table)['plan'][0]}' in 399 rows, the first is row 1: "
         "--category plan=basic,plus,null",
         "country": f"words such as '{pd.read_csv(table)['country'][0]}' in 400 rows, the first is row 1: "
-        "--category country=AT,CH,DE,... (fewer than 10 rows have 'LI': in place of ..., write the other possible "
-        "values that you know without the file)",
+        "--category country=AT,CH,DE,... (fewer than 10 rows have 'LI': replace the three dots by the other "
+        "possible values that you know without the file)",
         "paperless": f"words such as '{pd.read_csv(table)['paperless'][0]}' in 400 rows, the first is row 1: "
         "--category paperless=f,t",
         "since": "dates or times; replace them by a number that matters, such as a year or an age: leave it out, or "
@@ -123,7 +123,7 @@ def test_a_declaration_in_a_file_is_corrected_by_its_keys(tmp_path: Path, unlear
         unlearn("init", tmp_path / "model", "--table", declared, "--epsilon", 1)
     assert f"{table} has 3 columns that {declared} does not cover:" in str(caught.value)
     found = lines_of(caught.value)
-    assert found["age"] == "missing in 3 rows, the first is row 6: a NUMBER for this column under missing"
+    assert found["age"] == "missing in 3 rows, the first is row 6: give a NUMBER for this column under the key missing"
     assert found["plan"].endswith("list all possible values under categories, with null for a missing value")
     assert "--" not in str(caught.value)
 

@@ -171,7 +171,7 @@ def test_evaluate_says_how_good_the_model_is_on_other_records(fresh: Path, model
         f"{fresh}: 80 records, version 1 of the model\n"
         f"accuracy {expected.accuracy:.3f}, balanced accuracy {expected.balanced_accuracy:.3f}, "
         f"AUC {expected.auc:.3f}, log loss {expected.log_loss:.3f}; "
-        f"always the most frequent class: accuracy {expected.majority:.3f}\n"
+        f"always predicting the most frequent class gives accuracy {expected.majority:.3f}\n"
         f"{expected.by_class[0].line}\n{expected.by_class[1].line}\n"
         "These numbers are computed from the records without noise: the guarantee does not cover them.\n"
     )

@@ -53,7 +53,7 @@ def prepare(
     raw: Raw = Path("data/raw"),
     features: Annotated[
         str | None,
-        typer.Option(help="Kind of features of images: hog or resnet18; by default, the data set's usual kind."),
+        typer.Option(help="Kind of image features: hog or resnet18; by default, the usual kind of the data set."),
     ] = None,
     table: Annotated[
         str | None,

@@ -42,7 +42,7 @@ OthersPapers = Annotated[
 ADVANCED = "Advanced options"
 """Heading, in help texts, above the options that few people need."""
 KEEP_THE_KEY = "keep a copy in a safe place, but not next to the model"
-"""Advice about a file with the key of pseudonyms, which is outside the model directory."""
+"""Advice about the file that contains the key of pseudonyms, if this file is outside the model directory."""
 LARGEST_EPSILON = 350
 """The largest target epsilon. The noise sampler leaves out a probability of 2^-512, and exp(epsilon) times that
 probability is added to delta."""

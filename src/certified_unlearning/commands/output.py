@@ -50,7 +50,7 @@ def after(done: str) -> Iterator[None]:
 
 @contextmanager
 def interruptible(known: Callable[[], str]) -> Iterator[None]:
-    """Add a message for the user to an interruption of the block, unless the interruption already has a message."""
+    """Add a message for the user to an `Interrupted` that the block raises, unless it already has a message."""
     try:
         yield
     except Interrupted as interrupt:

@@ -20,15 +20,15 @@ app.callback()(show_command)
 Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Module and name of the declaration.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="Plan made by `unlearn pipeline plan`.")]
 DataFile = Annotated[Path, typer.Option("--data", help="Data set made by `unlearn data prepare`.")]
-Preset = Annotated[str, typer.Option(help="Name of the preset, which the rows state.")]
+Preset = Annotated[str, typer.Option(help="Name of the preset, which is written into the rows.")]
 SettingsText = Annotated[str, typer.Option("--settings", help="The preset's settings as JSON.")]
 SweepText = Annotated[str, typer.Option("--sweep", help="The experiment's sweep as JSON.")]
 Defaults = Annotated[
     list[str] | None,
     typer.Option(
         "--default",
-        help="Key of the settings or of the sweep that has its default value; such values are fitted to the size of "
-        "the data set; repeatable.",
+        help="Key in the settings or in the sweep whose value is the default. Default values are fitted to the size of "
+        "the data set. Repeatable.",
     ),
 ]
 Shows = Annotated[
@@ -138,7 +138,7 @@ def make(
     plan: Annotated[list[Path] | None, typer.Option(help="Plan to read; repeatable.")] = None,
     default: Defaults = None,
 ) -> None:
-    """Make the rows of an experiment without mechanisms: bounds, attacks, tables."""
+    """Make the rows of an experiment that runs no mechanism but computes bounds, attacks or tables."""
     from certified_unlearning.mechanisms.run import ExperimentPlan
     from certified_unlearning.reproduction import declared
     from certified_unlearning.reproduction.rows import concatenate, write_table
@@ -146,7 +146,10 @@ def make(
     found = declared.experiment(experiment)
     left_out = [path for path in plan or [] if ExperimentPlan.read(path).left_out is not None]
     if left_out:
-        print(f"{preset}: {found.name} is left out: it reads the plan {left_out[0]}, which has no runs and says why")
+        print(
+            f"{preset}: {found.name} is left out: it reads the plan {left_out[0]}, which has no runs; the plan states "
+            "the reason"
+        )
         write_table(output, concatenate([], found.rows), found.rows)
         return
     made = found.table(_inputs(found, preset, settings, sweep, summary, plan or [], default))
@@ -445,7 +448,7 @@ def _inputs(
 
 
 def _differences(before: Any, after: Any) -> list[str]:
-    """Return the differences between two sets of values, each in words."""
+    """Return a phrase for each difference between two sets of values."""
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     return [f"{key} {_number(new[key])} (by default {_number(old[key])})" for key in new if new[key] != old[key]]
 
@@ -455,7 +458,7 @@ def _number(value: Any) -> str:
 
 
 def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
-    """Return, for each preset, the experiments that were not left out, with their papers and in the papers' order."""
+    """Return pairs of a paper and an experiment that was not left out, for each preset, in the order of the papers."""
     from certified_unlearning.reproduction.layout import Layout
 
     named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}

@@ -46,7 +46,9 @@ Classes = Annotated[
     int | None, typer.Option(help="Number of classes, with --C; by default 2.", rich_help_panel=ADVANCED)
 ]
 Intercept = Annotated[bool, typer.Option(help="Fit an intercept, with --C or --data.", rich_help_panel=ADVANCED)]
-Data = Annotated[Path | None, typer.Option(help="Records to count: a .csv, .csv.gz or .parquet file; it is only read.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Records to count: a .csv, .csv.gz or .parquet file, which is not changed.")
+]
 Label = Annotated[str | None, typer.Option(help="Column to predict, in --data.")]
 Identifier = Annotated[
     str | None, typer.Option("--id", help="Column of identifiers, in --data.", rich_help_panel=ADVANCED)
@@ -91,7 +93,10 @@ def removal(
     classes: Classes = None,
     features: Annotated[
         int | None,
-        typer.Option(help="Number of columns of a record, with --C, to estimate the time.", rich_help_panel=ADVANCED),
+        typer.Option(
+            help="Number of columns of a record; used together with --C, to estimate the time.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     intercept: Intercept = True,
     data: Data = None,
@@ -179,7 +184,8 @@ def deletion(
     inverse_strength: InverseStrength = None,
     classes: Classes = None,
     features: Annotated[
-        int | None, typer.Option(help="Number of columns of a record, with --C.", rich_help_panel=ADVANCED)
+        int | None,
+        typer.Option(help="Number of columns of a record; used together with --C.", rich_help_panel=ADVANCED),
     ] = None,
     intercept: Intercept = True,
     data: Data = None,
@@ -191,7 +197,7 @@ def deletion(
     lipschitz: Lipschitz = None,
     dimension: Annotated[
         int | None,
-        typer.Option(help="Number of parameters d; with --data or --features it is known.", rich_help_panel=CONSTANTS),
+        typer.Option(help="Number of parameters d; not needed with --data or --features.", rich_help_panel=CONSTANTS),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Rényi order of both targets.")] = None,
     epsilon_dp: Annotated[
@@ -278,9 +284,9 @@ def exact(
     dimension: Annotated[int | None, typer.Option(help="Number of parameters d.", rich_help_panel=CONSTANTS)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan exact unlearning: steps, batches and noise for a wanted probability that an edit causes a recomputation.
+    """Plan exact unlearning: steps, batches and noise for a target probability that an edit causes a recomputation.
 
-    The command computes those of --steps, --sigma (or --quantum) and --recompute that you leave out.
+    If you leave out --steps, --sigma (or --quantum) or --recompute, the command computes the missing values.
     """
     from certified_unlearning.commands.plans.exact import ExactFlags
     from certified_unlearning.commands.plans.exact_table import run

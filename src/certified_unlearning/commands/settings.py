@@ -38,7 +38,7 @@ def with_settings(
     """Return a command with the mechanisms' settings as options; only settings that a user gives are passed on.
 
     Args:
-        command: The command, which gets the settings by ``**``.
+        command: The command, which receives the settings as keyword arguments.
         mechanisms: The mechanisms whose settings become options; of several settings with the same name, the first is
             used.
         panel: Heading of the settings in a help text, which then shows their usual values; None if no help is shown.

@@ -16,12 +16,12 @@ from certified_unlearning.ledger.copies.exports import CERTIFICATE
 from certified_unlearning.text import seconds_in_words
 
 VIOLATED = 3
-"""Exit status of an audit that finds more than is certified. The statuses 1 and 2 stand for a user's mistake."""
+"""Exit status of an audit that finds more than is certified. The statuses 1 and 2 indicate a user error."""
 
 
 def verify(
     paths: Annotated[
-        list[Path], typer.Argument(help="Certificates, receipts, or model directories of `unlearn init`.")
+        list[Path], typer.Argument(help="Certificates, receipts, or model directories made by `unlearn init`.")
     ],
     head: Annotated[
         str | None,
@@ -84,7 +84,7 @@ def verify(
 
 
 def _verify_as_json(path: Path) -> bool:
-    """Print what a certificate states and what was recomputed, as one JSON object; return whether both agree.
+    """Print what a certificate states and what was recomputed, as one JSON object; return whether the two agree.
 
     ``epsilon`` is None if nothing was removed, because nothing is guaranteed then.
     """
@@ -131,7 +131,8 @@ def audit(
     runs: Annotated[
         int,
         typer.Option(
-            help="Number of times that the model is learned again, each time with other records. More runs show more."
+            help="Number of times that the model is learned again, each time with other records. More runs give "
+            "stronger evidence."
         ),
     ] = 1,
     device: Annotated[

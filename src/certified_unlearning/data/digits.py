@@ -44,7 +44,7 @@ def content_sha256() -> str:
 
 
 def _records() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the pixels, 0 to 16 in shape ``(1797, 64)``, and the digits."""
+    """Return the pixels and the digits. The pixels are numbers from 0 to 16, shape ``(1797, 64)``."""
     from sklearn.datasets import load_digits
 
     pixels, digits = load_digits(return_X_y=True)

@@ -17,7 +17,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 
 CHUNK = 50
-"""Number of images at a time. For 50 images of 224 x 224 pixels, ResNet-18 needs about 300 MB."""
+"""Number of images that are processed at a time. For 50 images of 224 x 224 pixels, ResNet-18 needs about 300 MB."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def colour_moments(images: NDArray[np.uint8]) -> NDArray[np.float64]:
         images: Shape ``(count, height, width, 3)``; both sizes are multiples of `CELL`.
 
     Returns:
-        Shape ``(count, 6 cells)``: all means, then all standard deviations; by row, column, channel.
+        Shape ``(count, 6 cells)``: all means, then all standard deviations, each ordered by row, column and channel.
     """
     count, height, width, channels = images.shape
     cells = (images / 255 - 0.5).reshape(count, height // CELL, CELL, width // CELL, CELL, channels)

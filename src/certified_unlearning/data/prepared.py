@@ -1,4 +1,4 @@
-"""A prepared data set: unit-norm features and labels, checked, with its digest and its file format."""
+"""A prepared data set of features and labels, its checks, its digest and its file format. Rows have norm at most 1."""
 
 import hashlib
 import json
@@ -48,8 +48,8 @@ class PreparedData:
         classes_from: The source of the list of classes; None if a built-in data set fixes the list.
 
     Raises:
-        DataError: A value is not finite, a row's norm is above 1, or an array has a wrong shape or dtype. Or a label is
-            not in `label_values`, or a class has no records in one of the parts.
+        DataError: A value is not finite, a row's norm is above 1, an array has a wrong shape or dtype, a label is not
+            in `label_values`, or a class has no records in one of the parts.
     """
 
     name: str

@@ -16,11 +16,11 @@ from certified_unlearning.text import counted, noun_of, with_commas
 MOST_SCORES = 1 << 23
 """Largest number of scores kept for the AUC of three or more classes (64 MB). For two classes, all scores are kept."""
 HARDLY = 0.02
-"""A model is useful if its balanced accuracy exceeds that of a constant prediction by at least this number. Also the
-smallest useful R^2."""
+"""A model is useful if its balanced accuracy exceeds that of a constant prediction by at least this much. This number
+is also the smallest useful R^2."""
 _CLASSES_SHOWN = 12
 RANKS = 0.6
-"""Smallest AUC that counts as informative, even if predictions at the threshold one half are not."""
+"""Smallest AUC that counts as informative, even if predictions at a threshold of one half are not."""
 RARE = 0.5
 """A class is rare if its share of the records is below this fraction of an even share."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
@@ -32,8 +32,8 @@ class ClassQuality:
 
     Attributes:
         name: Name of the class.
-        precision: Share of the records predicted as the class that belong to it; None if no record is predicted as the
-            class.
+        precision: Share of correct predictions among the records for which this class is predicted; None if there
+            are no such records.
         recall: Share of its records that are predicted as the class; None if it has no records.
         records: Number of its records.
         predicted: Number of records that are predicted as the class.
@@ -55,12 +55,12 @@ class ClassQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of predictions for classes.
+    """Quality of class predictions.
 
     Attributes:
         accuracy: Share of the records that are classified correctly.
-        balanced_accuracy: The share of a class's records that is classified correctly, as a mean over classes; classes
-            without records do not count.
+        balanced_accuracy: The mean of the classes' recalls, that is, of the shares of their records that are classified
+            correctly. Classes without records do not count.
         auc: The probability that a record of the second class scores higher than one of the first; ties count half. For
             more than two classes, the mean over one-against-the-rest AUCs. None if a class has no records, or if there
             are more than `MOST_SCORES` scores of more than two classes.
@@ -159,7 +159,7 @@ class Quality:
 
     @property
     def comparable(self) -> "Quality | None":
-        """This quality if models can be compared by it; None if all records are of one class."""
+        """This quality, or None if it cannot be used to compare models because all records are of one class."""
         return self if self.classes >= 2 else None
 
     @property
@@ -173,7 +173,8 @@ class Quality:
         auc = f"no AUC ({self.no_auc})" if self.auc is None else f"AUC {self.auc:.3f}"
         return (
             f"accuracy {self.accuracy:.3f}, balanced accuracy {self.balanced_accuracy:.3f}, {auc}, "
-            f"log loss {self.log_loss:.3f}; always the most frequent class: accuracy {self.majority:.3f}"
+            f"log loss {self.log_loss:.3f}; always predicting the most frequent class gives accuracy "
+            f"{self.majority:.3f}"
         )
 
     @property
@@ -189,8 +190,8 @@ class Quality:
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: accuracy {self.accuracy:.3f}, balanced "
             "accuracy "
-            f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; always the most frequent class: "
-            f"accuracy {self.majority:.3f}."
+            f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; always predicting the most frequent "
+            f"class gives accuracy {self.majority:.3f}."
         ]
         if self.fact is not None:
             said.append(f"Warning: {self.fact}.")
@@ -333,7 +334,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class TargetQuality:
-    """Quality of predictions of numbers.
+    """Quality of numeric predictions.
 
     Attributes:
         r2: The share of the targets' variance that is explained; None if all targets are equal.
@@ -371,7 +372,7 @@ class TargetQuality:
 
     @property
     def comparable(self) -> "TargetQuality | None":
-        """This quality, for comparisons of models; None if all targets are equal, so that nothing can be compared."""
+        """This quality, or None if it cannot be used to compare models because all targets are equal."""
         return None if self.r2 is None else self
 
     @property
@@ -384,8 +385,8 @@ class TargetQuality:
         """All numbers in one line."""
         return (
             f"{self._r2}, root mean squared error {with_commas(self.root_mean_squared_error, 4)}, mean absolute error "
-            f"{with_commas(self.mean_absolute_error, 4)}; always their mean: root mean squared error "
-            f"{with_commas(self.mean_line, 4)}"
+            f"{with_commas(self.mean_absolute_error, 4)}; always predicting the mean of the targets "
+            f"gives root mean squared error {with_commas(self.mean_line, 4)}"
         )
 
     @property
@@ -397,8 +398,8 @@ class TargetQuality:
         said = [
             f"Quality on {self.records} {noun_of(self.records, 'record')}: {self._r2}, root mean squared error "
             f"{self.root_mean_squared_error:.4g}, "
-            f"mean absolute error {self.mean_absolute_error:.4g}; always their mean: root mean squared error "
-            f"{self.mean_line:.4g}."
+            f"mean absolute error {self.mean_absolute_error:.4g}; always predicting the mean of the targets "
+            f"gives root mean squared error {self.mean_line:.4g}."
         ]
         if self.fact is not None:
             said.append(f"Warning: {self.fact}.")
@@ -406,7 +407,7 @@ class TargetQuality:
 
 
 def target_quality_of(predictions: ArrayLike, targets: ArrayLike) -> TargetQuality:
-    """Return the quality of predictions of numbers.
+    """Return the quality of numeric predictions.
 
     Args:
         predictions: Shape ``(n,)``.

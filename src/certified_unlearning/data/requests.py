@@ -21,8 +21,8 @@ class Removals:
 
     Attributes:
         indices: Rows of the training part, all different, shape ``(S,)``.
-        features: Replacements of their features, float32, shape ``(S, d)``.
-        labels: Replacements of their labels, int8, shape ``(S,)``.
+        features: Features of the records that replace the removed ones, float32, shape ``(S, d)``.
+        labels: Labels of the records that replace the removed ones, int8, shape ``(S,)``.
         adjacency: How data sets before and after a removal are related.
     """
 

@@ -48,7 +48,7 @@ def load(name: str, *, seed: int) -> PreparedData:
 
     Raises:
         ParameterError: There is no data set with this name.
-        DataError: Its raw files cannot be found.
+        DataError: The raw files of the data set cannot be found.
         StorageError: The raw files cannot be put in place.
     """
     known = find(name)

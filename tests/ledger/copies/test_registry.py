@@ -447,7 +447,7 @@ def test_nothing_is_recorded_where_nothing_can_be_sent(
 
 def test_the_address_must_be_named(churn: Path, track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    with pytest.raises(ParameterError, match="MLFLOW_TRACKING_URI is not set: it must name MLflow, such as http"):
+    with pytest.raises(ParameterError, match="MLFLOW_TRACKING_URI is not set: it must be the address of an MLflow"):
         track(churn)
 
 

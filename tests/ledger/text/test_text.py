@@ -183,7 +183,7 @@ def test_cells_that_are_no_text_are_refused_with_a_sentence_that_names_their_typ
 ) -> None:
     path = tmp_path / "numbers.parquet"
     pa.parquet.write_table(pa.Table.from_pandas(spoken.table.assign(said=7)), path)
-    with pytest.raises(DataError, match=r"column said holds int64, expected text; leave it out of the columns of text"):
+    with pytest.raises(DataError, match=r"column said holds int64, expected text; leave it out of the text columns"):
         make_text(tmp_path / "model", path)
     assert not (tmp_path / "model").exists()
 

@@ -20,7 +20,9 @@ def export(
     model_dir: ModelDir,
     to: Annotated[
         Path | None,
-        typer.Option(help="Directory for the weights, the certificate and the columns; it is made or replaced."),
+        typer.Option(
+            help="Directory for the weights, the certificate and the columns. The command creates or replaces it."
+        ),
     ] = None,
     name: Annotated[
         str | None,

@@ -32,8 +32,8 @@ def track_model(model_dir: Path, name: str | None, delete_old: bool) -> None:
     if not uri:
         # MLflow's default is a file in the working directory. It would serve nobody, and nobody would notice.
         raise ParameterError(
-            "MLFLOW_TRACKING_URI is not set: it must name MLflow, such as http://tracking.example:5000 or "
-            "sqlite:///mlflow.db"
+            "MLFLOW_TRACKING_URI is not set: it must be the address of an MLflow server or database, such as "
+            "http://tracking.example:5000 or sqlite:///mlflow.db"
         )
     with (
         interruptible(lambda: f"`{shell_command('track', model_dir)}` finishes the work"),
@@ -76,7 +76,7 @@ def _listed(versions: list[int]) -> str:
 
 
 def _entry(published: Publication, model: str, head: str) -> Entry:
-    """Return the entry that MLflow shows for a version. It states the certificate's numbers, but no quality."""
+    """Return the entry that MLflow shows for a version. It has the certificate's numbers, not the model's quality."""
     version, certified = published.version, published.certificate
     guaranteed = guarantee_as_json(version) or {}
     numbers = {

@@ -42,7 +42,7 @@ def apply(
 def add(
     model_dir: ModelDir,
     data: Annotated[
-        Path, typer.Option(help="New records: a .csv, .csv.gz or .parquet file with the columns of `init`.")
+        Path, typer.Option(help="New records: a .csv, .csv.gz or .parquet file with the columns that `init` read.")
     ],
     one_spelling: Annotated[
         bool,
@@ -103,7 +103,7 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
             )
         if new.absent:
             warnings.append(
-                f"in single rows, the identifier is {listed(new.absent)}: if this means that the identifier is "
+                f"in some rows, the identifier is {listed(new.absent)}: if this means that the identifier is "
                 "missing, request the removal of these people with `unlearn request`"
             )
         if new.first_of_several_rows is not None:

@@ -242,7 +242,7 @@ def _what_init_left(model_dir: Path) -> str:
     from certified_unlearning.ledger.initialisation import unfinished
 
     if ModelDirectory(model_dir).ledger.exists():
-        return f"{model_dir} was made; `unlearn status {model_dir}` prints the head of its log"
+        return f"{model_dir} was created; `unlearn status {model_dir}` prints the head of its log"
     left = unfinished(model_dir)
     return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 
@@ -293,7 +293,7 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     warnings = described(contents.spellings)
     if contents.absent:
         warnings.append(
-            f"in single rows, the identifier {contents.table.identifier} is {listed(contents.absent)}: if this means "
+            f"in some rows, the identifier {contents.table.identifier} is {listed(contents.absent)}: if this means "
             "that the identifier is missing, leave these rows out"
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
@@ -364,7 +364,8 @@ def _from_flags(flags: dict[str, Any], regression: bool) -> dict[str, Any]:
         example = shlex.quote(f"{label}=LOW:HIGH")
         raise ParameterError(
             f"--regression needs --range {example}, two numbers known beforehand and not taken from this file: the "
-            "guarantee depends on them, and a label outside this range counts as its nearer end"
+            "guarantee depends on them, and a label outside this range is replaced by the nearer end "
+            "of the range"
         )
     return flags | {"target_range": ranges.pop(label), "ranges": ranges}
 
@@ -439,7 +440,7 @@ def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
     if texts and declared.get("class_weight") is not None:
         raise ParameterError(f"--class-weight is given, and so is class_weight in {where}: leave one of them out")
     if texts and declared.get("target_range") is not None:
-        raise ParameterError("--class-weight must be left out with --regression: numbers have no classes to weigh")
+        raise ParameterError("--class-weight must be left out with --regression: numbers have no classes to weight")
     if texts:
         declared["class_weight"] = BALANCED if texts == [BALANCED] else _by_class(texts)
     if declared.get("class_weight") == BALANCED:
@@ -448,7 +449,7 @@ def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
 
 
 def _by_class(texts: list[str]) -> dict[str, float]:
-    """Return the weight of each class, read from texts such as no=1,yes=10 or JSON."""
+    """Return the weight of each class, read from strings such as no=1,yes=10 or from JSON."""
     right = "like no=1,yes=10"
     found: dict[str, float] = {}
     for text in texts:

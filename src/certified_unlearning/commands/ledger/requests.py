@@ -30,14 +30,17 @@ def request(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(help="CSV file of identifiers: one column, or the identifier column among others."),
+        typer.Option(
+            help="CSV file of identifiers. It has only one column, or one of its columns has the name of the "
+            "identifier column."
+        ),
     ] = None,
     one_spelling: Annotated[
         bool,
         typer.Option(
             "--one-spelling",
             help="Record requests even if the data have similar identifiers, which differ only in blanks, case or "
-            "encoding; use this if those belong to other people.",
+            "encoding; use this option if the similar identifiers belong to other people.",
         ),
     ] = False,
     skip_unknown: Annotated[
@@ -88,7 +91,7 @@ def _print(recorded: Recorded, model_dir: Path, *, is_held: bool) -> None:
     )
     absent = [repr(each.identifier) for each in _answered(recorded, requests.NOT_IN_DATA)]
     if absent:
-        print(f"not in this model's data, as the log records: {_listed(absent)}")
+        print(f"recorded as not in this model's data: {_listed(absent)}")
     before = [f"{each.identifier!r} ({_done(each)})" for each in _answered(recorded, "requested before")]
     if before:
         print(f"requested before: {_listed(before)}")

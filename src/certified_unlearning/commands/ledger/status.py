@@ -31,7 +31,7 @@ from certified_unlearning.text import counted
 MOST_LINES = 20
 """The largest number of late and held requests that `status` lists."""
 LATE = 3
-"""Exit status of `status --fail-when-late` if a request is late. The statuses 1 and 2 stand for a user's mistake."""
+"""Exit status of `status --fail-when-late` if a request is late. The statuses 1 and 2 indicate a user error."""
 
 
 def status(

@@ -35,7 +35,7 @@ _MEMORY = 1 << 24
 ThresholdOption = Annotated[
     str | None,
     typer.Option(
-        metavar="PROBABILITY", help="Least probability at which the --positive class is predicted; by default 0.5."
+        metavar="PROBABILITY", help="Smallest probability at which the --positive class is predicted; by default 0.5."
     ),
 ]
 Positive = Annotated[
@@ -75,14 +75,17 @@ def show(
         print(report.as_text())
     if report.like is not None:
         print_warnings(
-            [f"the data have records with a similar identifier ({report.like!r}); do not tell this to the person"]
+            [f"the data have records with a similar identifier ({report.like!r}); do not disclose this to the person"]
         )
 
 
 def predict(
     model_dir: ModelDir,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Records with the columns of `init`: CSV or Parquet; needs no label.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Records with the columns that `init` read: CSV or Parquet; needs no label."
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -136,7 +139,8 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labelled records that the model did not learn from: CSV or Parquet, with the columns of `init`.",
+            help="Labelled records that the model did not learn from: CSV or Parquet, with the columns that `init` "
+            "read.",
         ),
     ],
     threshold: ThresholdOption = None,
@@ -241,7 +245,7 @@ def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold")
     )
     print(
         f"`unlearn predict` takes the same options. Choose a new threshold after every `unlearn apply`: this threshold "
-        f"depends on version {model.version}, and so on the records that version {model.version} was made from."
+        f"depends on version {model.version}, and therefore on the records that version {model.version} was made from."
     )
 
 
@@ -303,7 +307,7 @@ def warning_of(
 
 
 def _weighs_classes(model_dir: Path) -> bool:
-    """Return whether a model's classes have weights, in which case a low accuracy may be wanted."""
+    """Return whether a model's classes have weights; if so, a low accuracy may be intended."""
     from certified_unlearning.ledger.directory import ModelDirectory
     from certified_unlearning.ledger.requests import about_labels
 
@@ -339,9 +343,9 @@ def print_quality(model_dir: Path, *, names_columns: bool = True, again: bool = 
     Args:
         model_dir: Path of the model directory.
         names_columns: Whether to name a column that dominates the norm of the rows.
-        again: Whether `init` has already warned the operator. If so, no advice is computed, because trying it out takes
-            seconds: one line names the command that repeats the warning. A model that became useless causes a warning
-            every time.
+        again: Whether `init` has already warned the operator. If so, no advice is computed, because that takes
+            seconds; instead, one line names the command that repeats the warning. A model that became useless causes a
+            warning every time.
     """
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):

@@ -10,7 +10,7 @@ from certified_unlearning.vocabulary import ClassesFrom
 
 
 def labels_in_words(origin: ClassesFrom | None, target_range: tuple[float, float] | None) -> str:
-    """Return, in words, the origin of the list of classes; for a model that predicts numbers, their declared range."""
+    """Return a text on the origin of the list of classes or, for regression, on the declared range of the labels."""
     if target_range is not None:
         return f"predicts numbers: from {with_commas(target_range[0])} to {with_commas(target_range[1])}, as declared"
     if origin == "declaration":
@@ -41,7 +41,7 @@ def guarantee_as_json(version: Version) -> dict[str, Any] | None:
 
 
 def version_in_words(version: Version) -> str:
-    """Return, in words, how a version was made."""
+    """Return a description of how a version was made."""
     if version.batch is None:
         return f"version 1 ({version.time}): learned"
     batch = version.batch
@@ -56,7 +56,7 @@ def version_in_words(version: Version) -> str:
 
 
 def records_of_people(records: int, people: int) -> str:
-    """Return the numbers of records and people in words, such as "3 records of 2 people"."""
+    """Return the numbers of records and people as text, such as "3 records of 2 people"."""
     return f"{counted(records, 'record')} of {counted(people, 'person')}"
 
 

@@ -55,10 +55,10 @@ class DeletionCalibration:
         epsilon_dd_adaptive: The epsilon for the last request if all requests depend on the learned model, and both the
             learned model and the model after the last request are seen.
         advantage: Upper bound on the advantage of any test of the model after a request that is fixed in advance.
-        risk_steps: The number of steps per request with which the excess risk is certified, too.
+        risk_steps: The number of steps per request with which both deletion and the excess risk are certified.
         risk_bound: A bound on the excess risk of every model of the stream.
-        gradients_saved: The number of single records' gradients that ``risk_steps`` save compared with retraining, in
-            the whole stream.
+        gradients_saved: The number of per-record gradients that ``risk_steps`` save compared with retraining, in the
+            whole stream.
         sigma: The noise scale.
         step_size: The step size, ``eta``.
         start_variance: The variance of the Gaussian start of learning.
@@ -197,9 +197,9 @@ def _print(calibrations: Sequence[DeletionCalibration], flags: DeletionFlags) ->
         f"{first.sigma:.6g}, "
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         f"epsilon_dd is a Rényi divergence of order {flags.alpha:g} for one deleted record, if requests are fixed in "
-        "advance. Adaptive: this divergence if requests depend on the learned model. Advantage: an upper bound, by "
-        "Theorem 4.1, on the advantage of any test of the model after the deletion, for requests fixed in advance. "
-        "K, risk: the number of steps for which, in addition, each model's excess risk is at most "
-        f"{rounded_up(first.risk_bound)}. Saved: the number of single records' gradients that these steps save over "
+        "advance. Adaptive is the same divergence for requests that depend on the learned model. Advantage is an upper "
+        "bound, by Theorem 4.1, on the advantage of any test of the model after the deletion, for requests fixed in "
+        'advance. "K, risk" is the number of steps for which, in addition, each model\'s excess risk is at most '
+        f"{rounded_up(first.risk_bound)}. Saved is the number of per-record gradients that these steps save over "
         f"retraining, in the whole stream.{saving}"
     )

@@ -1,4 +1,4 @@
-"""Plans of exact unlearning: steps, batches and noise for a wanted probability that an edit causes a recomputation.
+"""Plans of exact unlearning: steps, batches and noise for a target probability that an edit causes a recomputation.
 
 Exactness depends on none of these numbers: they determine only what edits cost. One plan holds for all edits. Each plan
 is computed twice: with constants that suffice, and with those printed in the dissertation (Ullah, Johns Hopkins, 2024).
@@ -39,13 +39,13 @@ class ExactFlags:
 
     Attributes:
         mechanism: A key of `MECHANISMS`.
-        n: The number of records. For prefix sums, it is the largest number that there will ever be; otherwise, it is
-            the smallest number that is present before any deletion.
+        n: The number of records. For prefix sums, never more records than this are present. For other mechanisms, at
+            least this number of records is present before every deletion.
         steps: The number of learning steps, ``T``.
         batch_size: The number of records of a mini-batch, ``m``.
         sigma: Standard deviation of the noise per coordinate.
         quantum: The spacing of the grid of quantized SGD, ``tau``.
-        recompute: The wanted probability that one edit causes a recomputation.
+        recompute: The target probability that one edit causes a recomputation.
         lipschitz: The Lipschitz constant of each record's loss, ``G``. For linear queries, the most that one record
             adds to a sum, ``B``.
         smoothness: The smoothness of each record's loss, ``H``.
@@ -81,8 +81,8 @@ class ExactPlan:
         noise: Standard deviation per coordinate, or the grid's spacing; 0 for no noise.
         recompute_probability: Upper bound on the probability that one edit causes a recomputation.
         stated_probability: The probability of a recomputation that the source states for these constants.
-        learning_gradients: The number of single records' gradients that learning computes.
-        deletion_gradients: Upper bound on the mean number of single records' gradients that a deletion computes,
+        learning_gradients: The number of per-record gradients that learning computes.
+        deletion_gradients: Upper bound on the mean number of per-record gradients that a deletion computes,
             including its tests; None if it was not computed.
     """
 
@@ -301,7 +301,7 @@ def _prefix_sums(flags: ExactFlags, *, frank_wolfe: bool) -> list[ExactPlan]:
 
 
 class ExactMechanism(NamedTuple):
-    """A function that plans a mechanism, and the words in which its plans are printed.
+    """A function that plans a mechanism, and the texts that are printed with its plans.
 
     Attributes:
         plan: A function that returns two plans: with the constants that suffice, and with the published ones.
@@ -321,7 +321,9 @@ MECHANISMS: Mapping[str, ExactMechanism] = {
     "noisy-sgd": ExactMechanism(partial(_noisy, accelerated=False)),
     "accelerated-noisy-sgd": ExactMechanism(partial(_noisy, accelerated=True)),
     "quantized-sgd": ExactMechanism(_quantized, noise="quantum"),
-    "linear-queries": ExactMechanism(_queries, bounded="a record adds a norm of at most {0.lipschitz:g} to a sum"),
+    "linear-queries": ExactMechanism(
+        _queries, bounded="a record's contribution to a sum has norm at most {0.lipschitz:g}"
+    ),
     "dual-averaging": ExactMechanism(partial(_prefix_sums, frank_wolfe=False), records="most"),
     "frank-wolfe": ExactMechanism(
         partial(_prefix_sums, frank_wolfe=True),
@@ -385,8 +387,8 @@ def _require_a_step(flags: ExactFlags, steps: int, batch_size: int) -> None:
         raise ParameterError(f"steps must be at most {planning.MOST_STEPS:,}, got {steps:,}")
     if steps < 1 or batch_size < 1:
         raise InfeasibleError(
-            f"recompute = {flags.recompute} allows no step of this batch_size and noise with n = {flags.n}: take a "
-            "larger recompute, smaller batches or more noise"
+            f"recompute = {flags.recompute} allows no step with this batch_size and this noise for n = {flags.n}: "
+            "choose a larger recompute, smaller batches or more noise"
         )
 
 

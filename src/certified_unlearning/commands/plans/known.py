@@ -31,7 +31,8 @@ the processor's caches, which are ten times as fast as memory."""
 _STEP_OVERHEAD = 3e-4
 """Seconds that a step spends outside its matrix products, measured with a small matrix."""
 _BLOCK = 16_384
-"""Number of rows in a block, as in the engine's objectives: the second product finds them in a cache."""
+"""Number of rows in a block, as in the engine's objectives. So few rows are still in a cache when the second matrix
+product reads them."""
 _ENGINE = 2.0
 """Time of an engine's step divided by that of its matrix products alone. It was 0.7 to 5 when measured, most often 1 to
 2."""
@@ -83,7 +84,7 @@ class KnownProblem:
     def facts(self, problem: Problem, sigma: float, steps: int) -> dict[str, float | None]:
         """Return what a noise scale and a number of steps mean in practice, for JSON.
 
-        ``score_noise`` is an upper bound on the noise's standard deviation in the score of a record of norm 1.
+        ``score_noise`` is an upper bound on the standard deviation of the noise in the score of a record of norm 1.
         ``score_bound`` is an upper bound on the absolute value of that score without noise. ``seconds_estimated`` is
         the estimated time of the steps (see `seconds`).
         """
@@ -96,9 +97,9 @@ class KnownProblem:
     def seconds(self, steps: int) -> float | None:
         """Estimate the time of steps that read all records, on this machine's processor; None without ``features``.
 
-        A step multiplies the matrix of records twice. The time of the products is measured with a matrix of the same
-        shape, or with a part of it if it is large. The estimate leaves out the time to start and to read files, and
-        it does not hold for a GPU. Expect a factor of four either way.
+        A step multiplies the matrix of records twice. The time of these two products is measured with a
+        matrix of the same shape or, if the matrix of records is large, with fewer rows. The estimate leaves out the
+        time to start and to read files, and it does not hold for a GPU. Expect a factor of four either way.
         """
         if self.features is None:
             return None
@@ -230,7 +231,7 @@ def _parsed(content: dict[str, object], where: str) -> Table:
 
 
 def in_words(seconds: float) -> str:
-    """Return a time in words, with two digits; all times below a tenth of a second give the same words."""
+    """Return a duration as text with two significant digits; all durations below a tenth of a second give one text."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"

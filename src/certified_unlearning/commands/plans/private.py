@@ -30,11 +30,12 @@ _COMPARED = {
 }
 _IN_WORDS = {
     "loss": "sigma is the noise on every mean gradient of descent, on the minimiser of output perturbation, and on the "
-    "result of the first phase of phased descent. Cost is an upper bound on what noise, steps and regulariser add to "
-    "the mean loss on these records, for methods that have such a bound; the usual cost is far smaller.",
+    "result of the first phase of phased descent. Cost is an upper bound on what the noise, the steps and the "
+    "regulariser add to the mean loss on these records, for methods that have such a bound; the typical cost is far "
+    "smaller.",
     "gradient": "sigma is the noise on the first mean gradient; differences and later stages have separate noise. "
     "Gradient is an upper bound on the root of the mean squared gradient on these records, for methods that have such "
-    "a bound; the usual gradient is far smaller.",
+    "a bound; the typical gradient is far smaller.",
 }
 _SAMPLED = (
     " Methods whose names begin with sampled take Poisson batches. dp-accounting computes their epsilon, which holds "
@@ -57,7 +58,8 @@ class PrivateFlags:
         records: The number of deleted records that the unchanged model must cover.
         steps: The number of steps of descent.
         goal: ``loss`` for a small loss, ``gradient`` for stationary points.
-        batch: The expected size of Poisson batches; None for a hundredth of the records, or for Theorem 42's size.
+        batch: The expected size of Poisson batches. If it is None, SPIDER takes the size of Theorem 42, and descent
+            takes a hundredth of the records.
     """
 
     n: int | None

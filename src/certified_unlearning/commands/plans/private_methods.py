@@ -63,7 +63,7 @@ class Method(NamedTuple):
 
 
 def for_loss(target: Target) -> Iterator[Method]:
-    """Yield the methods that search for weights of small loss."""
+    """Yield the methods that search for weights with a small loss."""
     problem, one, delta = target.problem, target.epsilon_one, target.delta
     yield Method(
         "noisy-gradient-descent", lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=target.steps)
@@ -124,7 +124,7 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return the epsilon and delta for one record that ensure those for all covered records, without using ``mu``."""
+    """Return an epsilon and a delta for one record that ensure the target for all covered records, without ``mu``."""
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

@@ -1,1 +1,1 @@
-"""Why a model may be poor, and what helps: computed from the records without noise, so for the operator only."""
+"""Advice on a poor model. It is computed from the records without noise, so it is for the operator only."""

@@ -20,7 +20,7 @@ class Magnitudes:
         self._squares = 0.0
 
     def add(self, numbers: NDArray[np.float64]) -> None:
-        """Count some numbers, at least one."""
+        """Count one or more numbers."""
         if not self._count:
             self._first = float(numbers[0])
         self._count += len(numbers)
@@ -35,7 +35,7 @@ class Magnitudes:
     def mean_square(self, low: float, high: float, rows: int) -> float:
         """Return the numbers' mean square over the rows, after the range from ``low`` to ``high`` is mapped to [-1, 1].
 
-        A row without a number counts as 0, the middle of the range. The result is at most 1; overflow gives 1, too.
+        A row without a number counts as 0, the middle of the range. The result is at most 1, and 1 after an overflow.
         """
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         shift = (self._first - middle) / half
@@ -50,7 +50,7 @@ class Magnitudes:
         Args:
             others: The mean contribution of all other columns to the squared norm, above 0.
             rows: Number of rows.
-            constant: The value in a row without a number.
+            constant: The column's value in rows in which its number is missing.
         """
         bins = np.array([*self._bins], dtype=np.float64)
         counts = np.array([*self._bins.values()], dtype=np.float64)

@@ -40,8 +40,9 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
         ranges = "the ranges of the other columns"
     if not bare:
         return (
-            f"{largest.in_words()}: most values of the other columns lie near the middle of their ranges; declare "
-            f"narrower ranges, which need not include the rarest values, or leave {largest.column} out"
+            f"{largest.in_words()}: in all columns except {largest.column}, most values lie near the middle of the "
+            f"column's range; declare narrower ranges, which need not include the rarest values, or leave "
+            f"{largest.column} out"
         )
     return f"{largest.in_words()}; declare {ranges}: {_lines(bare, table, file)}"
 
@@ -60,5 +61,5 @@ def _lines(columns: Sequence[str], table: Table, file: str | None) -> str:
 
 
 def _key(column: str) -> str:
-    """Return a column's name as a key of YAML."""
+    """Return a column's name as a YAML key."""
     return column if _PLAIN.fullmatch(column) else json.dumps(column, ensure_ascii=False)

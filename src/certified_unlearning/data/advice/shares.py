@@ -58,7 +58,7 @@ class Shares:
         self._rows = 0
 
     def add(self, rows: Any) -> None:
-        """Count some rows, shape ``(rows, features)``, sparse or not, without the constant of an intercept."""
+        """Count the rows of a dense or sparse matrix, shape ``(rows, features)``. It has no column for an intercept."""
         squares = rows.astype(np.float64).power(2) if issparse(rows) else np.square(rows, dtype=np.float64)
         norms = np.asarray(squares.sum(axis=1))
         counts = norms > np.finfo(np.float64).tiny  # The inverse of a smaller number may be infinite.
@@ -78,7 +78,7 @@ class Shares:
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
-    """Return the numbers of the sampled records: at most 2,500 (fewer if rows are long), the same ones every time."""
+    """Return the indices of the sampled records: at most 2,500 (fewer if rows are long), the same ones every time."""
     most = max(100, min(_SAMPLE, _NUMBERS // features))
     if records <= most:
         return slice(None)
@@ -86,7 +86,7 @@ def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
 
 
 def percent(share: float) -> str:
-    """Return a share in words, rounded down, so that a share below 1 never reads 100 %."""
+    """Return a share as a percentage, rounded down, so that a share below 1 is never shown as 100 %."""
     return f"{math.floor(1000 * share) / 10:.1f} %"
 
 

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Threshold(NamedTuple):
-    """The least probability of one of two classes at which that class is predicted.
+    """The threshold for one of two classes: the smallest probability of this class at which it is predicted.
 
     Attributes:
         probability: The threshold, strictly between 0 and 1.
@@ -48,9 +48,9 @@ class Counts(NamedTuple):
     """Counts of predictions for each candidate threshold, from the highest to the lowest.
 
     Attributes:
-        thresholds: The probabilities that occur, descending, shape ``(candidates,)``.
-        right: Number of records of the class that are predicted as the class.
-        wrong: Number of records of the other class that are predicted as the class.
+        thresholds: The distinct probabilities of the class, in descending order, shape ``(candidates,)``.
+        right: Number of records of the class that are predicted correctly.
+        wrong: Number of records of the other class that are predicted as this class.
     """
 
     thresholds: Array
@@ -59,12 +59,12 @@ class Counts(NamedTuple):
 
     @property
     def recall(self) -> Array:
-        """The share of the class' records that are predicted as the class."""
+        """The share of the class's records that are predicted correctly."""
         return np.asarray(self.right / self.right[-1])
 
     @property
     def precision(self) -> Array:
-        """The share of the class' records among all records that are predicted as the class."""
+        """The share of records that belong to the class among all records for which the class is predicted."""
         return self.right / (self.right + self.wrong)
 
     @property
@@ -83,7 +83,7 @@ class Criterion(NamedTuple):
 
     Attributes:
         name: ``balanced``, ``f1``, ``recall`` or ``precision``.
-        least: The least recall or precision; None for other criteria.
+        least: The minimum recall or precision; None for other criteria.
     """
 
     name: str

@@ -17,9 +17,10 @@ from scipy.special import expit, softmax
 from certified_unlearning.data.quality import Tally
 
 GAIN = 0.03
-"""Least increase of balanced accuracy plus AUC that counts as an improvement."""
+"""Smallest increase in balanced accuracy plus AUC that counts as an improvement."""
 FIT = 0.05
-"""Least relative drop of the log loss that counts as a better fit; much too strong a regulariser costs 10 % or more."""
+"""Smallest relative drop in the log loss that counts as a better fit. A far too strong regulariser costs 10 %
+or more."""
 MOST_RECORDS = 10_000
 _LEAST_RECORDS = 500
 _NUMBERS = 1 << 23
@@ -36,8 +37,9 @@ class PredictionScores(NamedTuple):
     Attributes:
         balanced: Balanced accuracy.
         auc: The area under the curve; one half if a class has no records.
-        by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison.
-            For two classes, this moves the threshold away from one half.
+        by_mean: Balanced accuracy of other predictions. They divide each class's probability by the mean of this
+            probability over the records, and predict the class with the largest quotient. For two classes, this moves
+            the threshold away from one half.
         log_loss: Mean of ``-log p(right class)``.
     """
 
@@ -51,7 +53,7 @@ class PredictionScores(NamedTuple):
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
     def fits_better_than(self, other: "PredictionScores") -> bool:
-        """Return whether the probabilities fit better, which does not depend on the threshold."""
+        """Return whether the log loss is better by the share `FIT`. The log loss does not depend on a threshold."""
         return self.log_loss < (1 - FIT) * other.log_loss
 
     def in_words(self) -> str:
@@ -63,8 +65,8 @@ class Noise(NamedTuple):
     """Noise on weights.
 
     Attributes:
-        sigma: The noise's standard deviation on each weight. If ``step_size`` is given, the noise scale of each step;
-            in directions in which the objective is curved, less of this noise remains.
+        sigma: The noise's standard deviation on each weight. If ``step_size`` is given, ``sigma`` is the noise scale of
+            each step; in directions in which the objective is curved, less of this noise remains.
         step_size: Size of these steps; None if noise was added to the weights in one go.
     """
 
@@ -86,7 +88,7 @@ class Trial:
         classes: Number of classes.
         of_all: The number of present records, divided by the objective's normaliser; 1 unless some records were
             removed.
-        shares: Default factor of each class on the losses of its records, at most 1.
+        shares: Default factor of each class, at most 1. The losses of the class's records are multiplied by it.
     """
 
     def __init__(
@@ -135,7 +137,8 @@ class Trial:
         Args:
             strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
             noise: Noise on the model's weights.
-            shares: Factor of each class on the losses of its records; by default those of the trial.
+            shares: Factor of each class, by which the losses of its records are multiplied. By default, the factors of
+                the trial are used.
         """
         weighed = self._shares if shares is None else tuple(shares)
         halves = self._fitted(strong_convexity, weighed)
@@ -168,7 +171,7 @@ class Trial:
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return the eigenvalues and eigenvectors of a score's Hessian; for many columns, those of its diagonal."""
+        """Return the eigenvalues and eigenvectors of a score's Hessian, or of the Hessian's diagonal if it is large."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]

@@ -1,4 +1,4 @@
-"""One message about everything in a table that its declaration does not cover, with what to declare for each column.
+"""One message about everything in a table that its declaration does not cover. It says what to declare instead.
 
 The file is read twice more for this message, so the message is made only after reading has failed. Counts and values
 come from the records: they are for the operator only.
@@ -45,7 +45,7 @@ class Unfit(NamedTuple):
         column: The column's name.
         fact: What is wrong with the column, the number of rows concerned, and the first of these rows.
         flags: Advice for the column, as flags of `unlearn init`.
-        keys: The same advice, as keys of a declaration in a file.
+        keys: The same advice for a declaration in a file, which names keys instead of flags.
     """
 
     column: str
@@ -142,7 +142,7 @@ class _Rows:
             self.values |= dict.fromkeys(texts.filter(pa.array(others)).unique().to_pylist()[: _MOST_NAMED + 1])
 
     def where(self, name: str) -> str:
-        """Return the number of these rows, and the number of the first of them, in words."""
+        """Return a text that says how many rows were counted under a name, and which of them is the first."""
         count, first = self.counts[name], f"row {self.first[name]:,}"
         return f"in {counted(count, 'row')}, the first is {first}" if count > 1 else f"in {first}"
 
@@ -268,7 +268,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
             name,
             missing,
             f"--missing {shlex.quote(f'{name}=NUMBER')}{ranged}",
-            "a NUMBER for this column under missing",
+            "give a NUMBER for this column under the key missing",
         )
     reason = reason_against(column)
     if reason is not None and column.is_prose:
@@ -276,7 +276,7 @@ def _unfit(table: Table, rows: _Rows, column: Column) -> Unfit:
             name,
             reason,
             f"--text {shlex.quote(name)}, or leave it out",
-            "{} for this column under text, or leave it out",
+            "write {} for this column under the key text, or leave it out",
         )
     if reason is not None:
         return Unfit(name, reason, _CHANGED, _CHANGED)
@@ -297,13 +297,13 @@ def _as_categories(column: Column) -> tuple[str, str]:
         known.append("...")
     flag = f"--category {shlex.quote(f'{column.name}=' + ','.join([*common, *known]))}"
     if any("," in value or value == "null" for value in common):
-        flag = "categories in a file, for --table"
+        flag = "list its categories in a YAML file, and give this file by --table"
     key = f"[{', '.join([*map(repr, common), *known])}] under categories"
     if not rare:
         return flag, key
     few = (
-        f" (fewer than {FEWEST_OF_A_CLASS} rows have {listed(rare, 3)}: in place of ..., write the other possible "
-        "values that you know without the file)"
+        f" (fewer than {FEWEST_OF_A_CLASS} rows have {listed(rare, 3)}: replace the three dots by the other "
+        "possible values that you know without the file)"
     )
     return flag + few, key + few
 

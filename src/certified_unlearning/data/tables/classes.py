@@ -20,11 +20,11 @@ FEWEST_OF_A_CLASS = 10
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
 _FEW_NUMBERS = 10
-"""Numbers with more different values than this are hardly ever classes."""
+"""Labels with more distinct numbers than this are hardly ever classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
-    """Return the number of records of each value of the label: numbers in increasing order, then texts.
+    """Count the records with each label. Labels that are numbers come first, in increasing order, and texts follow.
 
     Raises:
         DataError: The file cannot be read, or its label has fewer than 2 or more than 128 values.
@@ -57,7 +57,7 @@ def count_classes(table: Table) -> dict[str, int]:
 
 
 def are_numbers(classes: Collection[str]) -> bool:
-    """Return whether the classes are so many numbers that they are probably not classes."""
+    """Return whether the labels are so many different numbers that they are probably not classes."""
     return len(classes) > _FEW_NUMBERS and all(map(parses, classes))
 
 
@@ -93,12 +93,14 @@ def require_common(
     flags = " ".join(f"--class {shlex.quote(text)}" for text in counts)
     correct = "correct the misspelling, or " if misspelt else ""
     one = len(rare) == 1
-    its, who = ("its" if one else "their"), ("this person is" if one and counts[rare[0]] == 1 else "these people are")
+    which = "this class" if one else "these classes"
+    who = "this person is" if one and counts[rare[0]] == 1 else "these people are"
     raise DataError(
         f"{table.path}: fewer than {counted(fewest, noun)} have the {'class' if one else 'classes'} {named} of the "
-        f"label {table.label}, and the classes are not declared. If the classes were taken from the records, the model "
-        f"would show {its} presence even after {who} removed; {correct}declare the classes that you know "
-        f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
+        f"label {table.label}, and the classes are not declared. If the list of classes were taken from the records, "
+        f"it would contain {which} even after {who} removed, and would reveal that such records existed; "
+        f"{correct}declare the classes that you know without these records: {flags} "
+        f"(in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
     )
 
 
@@ -109,7 +111,10 @@ def weights_of(table: Table) -> ClassWeights:
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
-    """Return, for each class, the size of the most frequent class divided by the class' size, to one significant digit.
+    """Return a weight for each class.
+
+    The weight is the size of the most frequent class divided by the size of the weighted class, to one significant
+    digit.
 
     Args:
         counts: Number of records of each class; classes without records get the weight of the most frequent one.

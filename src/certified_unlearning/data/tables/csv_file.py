@@ -1,4 +1,4 @@
-"""Strict reading of a CSV file: rows of equal length, as Python's `csv` finds them, or an error of one sentence.
+"""Strict reading of a CSV file by Python's `csv`. All rows must have the same length. Every error is one sentence.
 
 A reader that repairs what it cannot parse loses people's rows: an unclosed quote swallows the rows below it. The module
 has no heavy imports, because removal requests use it, too, to read files of identifiers.
@@ -27,8 +27,8 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 class Prose(NamedTuple):
     """Columns of text, whose values may run over several lines with any number of commas.
 
-    A line of such a value counts as a row that a stray quote has swallowed only if the line has a label in the place of
-    the label.
+    A stray quote can make whole rows part of such a value. A line of the value counts as such a row only if it has a
+    label in the place of the label column.
 
     Attributes:
         columns: The names of the columns of text.
@@ -86,7 +86,7 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
                 if len(values) != width:
                     raise DataError(
                         f"{_where(path, row, first_line)} has {counted(len(values), 'column')}, but the header has "
-                        f"{width}; is a quote or a comma missing or superfluous, or is the line not a row?"
+                        f"{width}; is a quote or a comma missing, is there one too many, or is this line not a row?"
                     )
                 if values == names and width > 1:
                     raise DataError(
@@ -96,8 +96,8 @@ def read(path: str | Path, rows_at_once: int, prose: Prose | None = None) -> Ite
                 if line > first_line and _holds_rows(values, names, prose or Prose()):
                     raise DataError(
                         f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, and its lines "
-                        "have as many commas as rows; is a quote missing or superfluous? If not, take the line breaks "
-                        "out of the value, declare its column as text, or leave it out"
+                        "have as many commas as a row has; is a quote missing, or is there one too many? If not, take "
+                        "the line breaks out of the value, declare its column as text, or leave it out"
                     )
                 block.append(values)
                 if len(block) == rows_at_once:
@@ -124,7 +124,7 @@ def header(path: str | Path) -> list[str]:
 
 
 def require_commas(path: str | Path) -> None:
-    """Raise `DataError` if the first line has another separator and no comma, or for the reasons of `read`."""
+    """Raise `DataError` if the first line has another separator and no comma, or if the file cannot be read."""
     with _readable(path), _text(path, "strict") as text:
         first = text.readline()
     for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
@@ -145,17 +145,18 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
     broken = next((name for name in names if _LINE_BREAK.search(name)), None)
     if broken is not None:
         raise DataError(
-            f"{path}, line 1: the name of a column runs over several lines; is a quote missing or superfluous?"
+            f"{path}, line 1: the name of a column runs over several lines; is a quote missing, or is there one too "
+            "many?"
         )
     return names
 
 
 def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
-    """Return whether a quoted value may have swallowed rows, between two stray quotes.
+    """Return whether two stray quotes may have turned the rows between them into a part of one value.
 
-    In that case, the value's first line ends like a row, and a later line begins like one: both have enough commas. If
-    the value contains quotes, the row that begins in it may run over several lines. Tables of one column are excluded,
-    because every line break would look like this.
+    In that case, the first line of the value ends like a row, and a later line begins like one: both have enough
+    commas. If the value contains quotes, the row that begins in it may run over several lines. Tables of one column are
+    excluded, because every line break would look like this.
     """
     for place, value in enumerate(values):
         if names[place] in prose.columns:
@@ -197,7 +198,7 @@ def _binary(path: str | Path) -> gzip.GzipFile | io.BufferedReader:
 
 @contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
-    """Turn errors on the bytes of a file into one sentence."""
+    """Turn errors that occur while a file is read or decoded into a `DataError` of one sentence."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -223,7 +224,7 @@ def _kind_of(path: str | Path) -> str | None:
 
 
 def _place_of_bad_text(path: str | Path) -> str:
-    """Return the place of the first row that is not UTF-8, in words; for this, the file is read again."""
+    """Return a text that names the first row that is not UTF-8. The file is read again to find this row."""
     if not Path(path).is_file():
         return str(path)
     with _text(path, "surrogateescape") as text:

@@ -12,9 +12,9 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""Name in certificates of the features that a declaration makes, from a table or from a user's own data set."""
+"""The name that certificates give to features that a declaration makes from a table or from a user's own data set."""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
-"""The name of such features if the list of classes is taken from the records."""
+"""The name that certificates give to declared features if the list of classes is taken from the records."""
 
 Value = str | bool | int | float
 MOST_CLASSES = 128
@@ -55,7 +55,7 @@ class Text(_Model):
         "16384 for short texts; words that share a column cost a little accuracy",
     )
     ngrams: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] = Field(
-        default=(1, 1), description="[least, most] number of neighbouring words, or characters, that count as one"
+        default=(1, 1), description="[least, most] number of neighbouring words, or characters, that form one n-gram"
     )
     analyzer: Literal["word", "char", "char_wb"] = Field(
         default="word", description="word, char, or char_wb (characters within words), as scikit-learn calls them"
@@ -73,15 +73,15 @@ class Table(_Model):
     label: str = Field(description="the column to predict")
     classes: tuple[Value, ...] | None = Field(
         None,
-        description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
-        "the values in the file, sorted (they may show that a removed record existed)",
+        description="the label's values, at least two, in the order of the classes; if there are two, the second is "
+        "+1. null: the values in the file, sorted; this list may show that a removed record existed",
     )
     target_range: tuple[float, float] | None = Field(
         None,
         exclude_if=lambda ends: ends is None,
-        description="[lowest, highest] for a label that is a number to predict: two numbers that are known beforehand "
-        "and not taken from this file. A label outside this range counts as its nearer end. null: the label's values "
-        "are classes. Only `unlearn init` predicts numbers",
+        description="[lowest, highest] for a numeric label (regression): two numbers that are known beforehand and not "
+        "taken from this file. A label outside this range is replaced by the nearer end of the range. null: the "
+        "label's values are classes. Only `unlearn init` predicts numbers",
     )
     identifier: str | None = Field(
         None, description="the column that identifies each record's person, or null; a person may have several records"
@@ -98,9 +98,9 @@ class Table(_Model):
     )
     ranges: dict[str, tuple[float, float]] = Field(
         {},
-        description="[lowest, highest] for each column, or for a run of columns such as 'pixel_0 to pixel_767', two "
-        "numbers that are known beforehand and not taken from this file. They become -1 and 1, and a value outside "
-        "this range counts as its nearer end",
+        description="[lowest, highest]: two numbers for each column (or for a run of columns such as 'pixel_0 to "
+        "pixel_767') that are known beforehand and not taken from this file. They become -1 and 1, and a value outside "
+        "this range is replaced by the nearer end of the range",
     )
     missing: dict[str, float] = Field(
         {},
@@ -192,13 +192,13 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
     for column, (low, high) in table.ranges.items():
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise ParameterError(
-                f"{where}.ranges.{column} is [{low:g}, {high:g}], but must be two numbers, the lowest value first"
+                f"{where}.ranges.{column} is [{low:g}, {high:g}], but must be two numbers, the lower one first"
             )
     _check_missing(table, where)
     if table.target_range is not None:
         if table.class_weight is not None:
             raise ParameterError(
-                f"{where} has both class_weight and target_range, but numbers have no classes to weigh"
+                f"{where} has both class_weight and target_range, but numbers have no classes to weight"
             )
         if table.classes is not None:
             raise ParameterError(
@@ -235,7 +235,8 @@ def _check_missing(table: Table, where: str) -> None:
         key = f"{where}.missing.{column}"
         if column in table.categories:
             raise ParameterError(
-                f"{key} is {value:g}, but {column!r} has categories: declare null among them, for a missing value"
+                f"{key} is {value:g}, but {column!r} has categories: declare null as one of them if values may be "
+                "missing"
             )
         if not math.isfinite(value):
             raise ParameterError(f"{key} is {value}, but must be a finite number")
@@ -307,7 +308,7 @@ def check_weights(table: Table, where: str) -> None:
     if left_out is not None:
         raise ParameterError(
             f"{where}.class_weight names no weight for {left_out!r}; give each of the classes {names} a weight, "
-            "1 for a usual class"
+            "1 for an ordinary class"
         )
 
 

@@ -17,7 +17,8 @@ from certified_unlearning.data.tables.survey import Column
 from certified_unlearning.text import counted
 
 MARK = "check: from the data"
-"""Mark at the end of a line whose value was taken from the data, until a person confirms that it is public."""
+"""Mark at the end of a line whose value was taken from the data. A person who confirms that the value is public removes
+the mark."""
 ENOUGH_ALIKE = 4
 """Smallest number of successive columns that become one run."""
 _LISTED_ALONE = 12
@@ -37,7 +38,7 @@ _HEAD = (
     "remove the mark: `unlearn init` refuses marked values. By removing a mark, you state that you would have written",
     "the line without this file. Nobody can check that, and certificates assume it. A list without a mark has only",
     "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you pass this",
-    "file on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
+    "file on. To use this file: `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
 )
 _PLAIN = re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*({RUN}[A-Za-z_][A-Za-z0-9_.]*)?")
 
@@ -56,9 +57,9 @@ class Draft:
         of_people: Whether a column identifies the person of each row.
         categories: The values of each feature of categories; None is a missing value.
         prose: The text features.
-        ranges: The lowest and the highest value of each feature of numbers.
+        ranges: The lowest and the highest value of each numeric feature.
         missing: The number that replaces a missing value, for each feature.
-        target_range: The lowest and the highest label, if it is a number to predict; None for classes.
+        target_range: The lowest and the highest label of a regression; None for classes.
         checked: The marked entries, as pairs of a key and a column.
     """
 
@@ -116,7 +117,7 @@ def lines(
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made.of_people else "record")
     is_class = made.target_range is None
     for_pipeline = is_class and not made.prose
-    pipeline = "; for the pipeline, below own_data and a name" if for_pipeline else ""
+    pipeline = "; for the pipeline, insert it into own_data under a name" if for_pipeline else ""
     yield from (f"# {line.format(fewest=fewest, pipeline=pipeline)}" for line in _HEAD)
     yield f"path: {_scalar(_shown_path(path, beside))}"
     yield f"label: {_scalar(label)}{_comment(made, label)}"
@@ -154,9 +155,9 @@ def lines(
 
 
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
-    """Yield the draft's lines for columns under a key.
+    """Yield the draft's lines for one key and for the columns below it.
 
-    Each uncertain list is marked on its line. Numbers are marked together, next to the key.
+    Each uncertain list has a mark on its own line. Uncertain numbers have one common mark, on the line of the key.
     """
     values: dict[str, Any] = getattr(made, key)
     if not values:
@@ -181,7 +182,10 @@ def _mark(key: str) -> str:
 
 
 def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
-    """Return the lines of the list of features. A feature with a comment has its own line; many others become runs."""
+    """Return the lines of the list of features.
+
+    A feature with a comment has its own line. In a long list, successive features without comments become runs.
+    """
     if len(made.features) <= _LISTED_ALONE:
         return made.features
     places = {name: place for place, name in enumerate(columns)}
@@ -193,7 +197,7 @@ def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
 
 
 def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str], object]) -> Iterator[list[str]]:
-    """Yield groups of successive names, with adjacent places and equal kinds."""
+    """Yield groups of successive names. The names of a group have adjacent places and the same kind."""
     some: list[str] = []
     for name in names:
         if some and (places[name] != places[some[-1]] + 1 or kind(name) != kind(some[-1])):
@@ -205,7 +209,7 @@ def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str],
 
 
 def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
-    """Return names as one run if there are enough of them, and if the run would be read as intended."""
+    """Return the names, or one run for all of them if there are enough names and the run has no other meaning."""
     run = f"{names[0]}{RUN}{names[-1]}"
     unclear = run in columns or RUN in names[0] or RUN in names[-1]
     return names if len(names) < ENOUGH_ALIKE or unclear else [run]

@@ -27,7 +27,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted, with_commas
 
 MOST_CATEGORIES = 50
-"""Columns of words with more different values than this are left out."""
+"""Columns of words with more distinct values than this are left out."""
 FEW_NUMBERS = 10
 """Columns of whole numbers with at most this many different values may hold codes."""
 FEW_VALUES = 10
@@ -54,7 +54,7 @@ def draft(
         path: The file.
         label: The column to predict. If None, an error names the possible columns.
         identifier: The column that identifies the person of a row, if there is one.
-        beside: The future directory of the draft; the file's path is relative to it.
+        beside: The directory in which the draft will be saved. The path in the draft is relative to this directory.
         regression: Whether the label is a number to predict, not a class.
         texts: Text columns.
 
@@ -117,7 +117,7 @@ def _could_be_label(columns: dict[str, Column], regression: bool) -> str:
         return (
             f"It could be {listed(of_numbers)}"
             if of_numbers
-            else "No column has only numbers, with at least two different values"
+            else "No column contains only numbers and has at least two different values"
         )
     few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
     likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
@@ -172,11 +172,11 @@ def _look_at_label(column: Column, made: Draft) -> None:
     made.note(column.name, f"the label; rows by class: {balance}")
     rare = [f"{name!r} ({counted(count, 'record')})" for name, count in counts.most_common() if count < made.least]
     if rare:
-        few = f"{FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
+        few = f"{FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'}"
         made.note(
             column.name,
-            f"fewer than {few} the class {', '.join(rare)}: if it is listed only because of these records, the list "
-            "reveals them, even after they are removed",
+            f"fewer than {few} have the class {', '.join(rare)}: if it is listed only because of these records, the "
+            "list reveals them, even after they are removed",
         )
     alike = groups_of(counts)
     made.notes += [
@@ -205,10 +205,10 @@ def _look_at_identifiers(
             and not (each.missing or each.is_prose)
             and (_NAME_OF_IDENTIFIER.fullmatch(name) or _identifies(each))
         ]
-        could = f"it could be {listed(likely)}" if likely else "no column looks like one"
+        could = f"it could be {listed(likely)}" if likely else "no column looks like an identifier"
         made.note(
             "identifier",
-            f"the ledger needs a column that identifies the person of each row; {could}; name it with --id",
+            f"the ledger needs a column that identifies the person of each row; {could}; name the column with --id",
         )
         return likely
     column = columns[identifier]
@@ -235,9 +235,10 @@ def _look_at_identifiers(
         )
     mails = sum("@" in value for value in counts)
     if mails:
+        look = "looks like an e-mail address" if mails == 1 else "look like e-mail addresses"
         made.note(
             identifier,
-            f"{counted(mails, 'value')} like an e-mail address: for people who were removed, a ledger keeps a "
+            f"{counted(mails, 'value')} {look}: for people who were removed, a ledger keeps a "
             "pseudonym, which can be linked to the address with the ledger's key; use numbers that mean nothing "
             "elsewhere",
         )
@@ -324,8 +325,12 @@ def _take_categories(column: Column, made: Draft) -> None:
     rare = sum(count < made.least for count in counts.values())
     if rare:
         few = f"fewer than {FEWEST_OF_A_CLASS} {'records' if made.least == FEWEST_OF_A_CLASS else 'people may'} have"
-        which_values = "one of its values: if it is" if rare == 1 else f"{rare} of its values: if they are"
-        made.note(column.name, f"{few} {which_values} listed only because of these records, the list reveals them")
+        made.note(
+            column.name,
+            f"{few} one of its values: if it is listed only because of these records, the list reveals them"
+            if rare == 1
+            else f"{few} {rare} of its values: if they are listed only because of these records, the list reveals them",
+        )
     alike = groups_of(counts)
     if alike:
         spellings = "; ".join(f"{listed(group.spellings)} differ only in {group.difference}" for group in alike)
@@ -390,7 +395,7 @@ def _width(low: float, high: float) -> float:
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
-    """Note which columns would dominate the others without their range, and which one does even with its range."""
+    """Note the columns that would dominate if they had no range, and the column that dominates although it has one."""
     squares = {
         name: columns[name].magnitudes.mean_square(*made.ranges[name], columns[name].rows)
         if ("ranges", name) in made.checked
@@ -404,8 +409,8 @@ def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
             made.note(
                 name,
                 f"it carries about {percent(square / (square + rest))} of a row's squared norm, so "
-                f"{hardly_count(others)}: most values of the other columns lie near the middle of their ranges; "
-                "narrower ranges help, and need not include the rarest values",
+                f"{hardly_count(others)}: in all columns except this one, most values lie near the middle of the "
+                "column's range; narrower ranges help, and need not include the rarest values",
             )
         if ("ranges", name) in made.checked and rest > 0:
             share = columns[name].magnitudes.share(rest, columns[name].rows, made.missing.get(name, 0.0))

@@ -21,7 +21,7 @@ def chosen_features(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
 
     Raises:
         ParameterError: A run cannot be read, or begins or ends at a column that is not a feature.
-        DataError: The file lacks an end of a run.
+        DataError: The file lacks the first or the last column of a run.
     """
     roles = set(table.roles.values())
     others = [column for column in columns if column not in roles]
@@ -40,7 +40,7 @@ def written_out(table: Table, columns: Sequence[str]) -> Table:
     Raises:
         ParameterError: A run cannot be read, begins or ends at a column that is not a feature, gives numbers but covers
             a column of categories, or contradicts another key.
-        DataError: The file lacks an end of a run.
+        DataError: The file lacks the first or the last column of a run.
     """
     chosen = set(table.features or ())
     features = [column for column in columns if column in chosen]
@@ -58,16 +58,16 @@ def _each(
     features: Sequence[str],
     categories: Container[str],
 ) -> dict[str, Given]:
-    """Return the value of each column under a key of the declaration; runs must not cover ``categories``."""
+    """Return the value of each column below a key of the declaration. Runs must not cover columns in ``categories``."""
     found: dict[str, Given] = {}
     origin: dict[str, str] = {}
     for name, value in given.items():
         for column in _columns(name, columns, features, path, key):
             if found.get(column, value) != value:
                 raise ParameterError(
-                    f"{path}: {key} gives {column!r} {_shown(found[column])} by {origin[column]!r}, but "
-                    f"{_shown(value)} by {name!r}; name the column only once: end the run before this column, and "
-                    "begin another run after it"
+                    f"{path}: under {key}, {origin[column]!r} sets {column!r} to {_shown(found[column])}, but "
+                    f"{name!r} sets it to {_shown(value)}; name the column only once: end the run before this column, "
+                    "and begin another run after it"
                 )
             if column != name and column in categories:
                 raise ParameterError(
@@ -83,7 +83,7 @@ def _shown(value: object) -> str:
 
 
 def _columns(name: str, columns: Sequence[str], among: Sequence[str], path: str, key: str) -> Sequence[str]:
-    """Return the columns that a name in a declaration means: the column of that name, or those of a run.
+    """Return the columns that a name in a declaration refers to: one column, or all columns of a run.
 
     Args:
         name: A column, or a run. If a column has the name of a run, the column takes precedence.

@@ -118,7 +118,7 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("case", _in_one_case),
     ("the form of dashes or quotation marks", _with_plain_marks),
     ("how a number is written", _as_number),
-    ("the characters around them, such as quotes or braces", _unwrapped),
+    ("surrounding characters, such as quotes or braces", _unwrapped),
     ("letters of another alphabet that look alike", _in_latin),
 )
 
@@ -136,7 +136,7 @@ def folded(text: str) -> str:
 
 
 def likely_spellings(text: str) -> Iterator[str]:
-    """Yield a few likely alternatives to an identifier, with another case, other blanks, or other leading zeros."""
+    """Yield a few likely alternatives to an identifier, with different case, blanks or leading zeros."""
     number = folded(text)
     if re.fullmatch(r"\d+", number, re.ASCII):
         yield from (number.zfill(width) for width in range(len(number), _MOST_DIGITS + 1))
@@ -167,7 +167,7 @@ class Group(NamedTuple):
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The identifiers that tables read from the spellings; only one if the rules treat the spellings as equal."""
+        """The distinct identifiers that tables make of the spellings; one if the rules treat the spellings as equal."""
         return tuple(dict.fromkeys(str(text_of(each)) for each in self.spellings))
 
 

@@ -20,11 +20,11 @@ from certified_unlearning.data.tables.table_values import MISSING, NO_WORDS, Row
 from certified_unlearning.errors import DataError
 
 MOST_DISTINCT = 100_000
-"""Largest number of different values that are kept of a column. All values of the identifier are kept."""
+"""Largest number of distinct values that are kept for a column. All values of the identifier are kept."""
 _ROWS_AT_ONCE = 1 << 16
 _SENTENCE = r"^\S+(\s+\S+){3}"
 MOST_REPEATED = 50
-"""Up to this number of different sentences, a column's sentences may be categories."""
+"""A column of sentences may hold categories if it has at most this number of distinct values."""
 _DATE = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?"
     r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
@@ -41,14 +41,14 @@ class Column:
         name: Name of the column.
         rows: Number of rows.
         missing: Number of rows without a value.
-        numbers: Number of values that are numbers, except true and false.
+        numbers: Number of values that are numbers; true and false are not counted.
         booleans: Number of values that are true or false.
         dates: Number of values that look like dates or times.
         codes: Number of whole numbers with leading zeros.
         odd: Number of values that are numbers in an unsupported form, such as ``1,5`` or ``12 %``.
-        words: Number of all other values.
-        sentences: Number of words (see ``words``) that are sentences, too long for a category.
-        infinite: Number of numbers that are not finite.
+        words: Number of values that no other of these counts includes.
+        sentences: Number of values that are sentences of four words or more, too long for a category.
+        infinite: Number of values that are numbers but are not finite.
         whole: Whether all numbers are whole.
         low: The smallest number.
         high: The largest number.
@@ -99,12 +99,12 @@ class Column:
 
     @property
     def all_differ(self) -> bool:
-        """Whether no value was seen twice, in at least two rows."""
+        """Whether at least two rows have a value, and all of these values differ."""
         return self.present > 1 and not self.repeated
 
     @property
     def is_prose(self) -> bool:
-        """Whether most values are sentences, with too many different ones for categories."""
+        """Whether most values are sentences, and there are too many distinct values for categories."""
         return 2 * self.sentences > self.present and (self.distinct is None or self.distinct > MOST_REPEATED)
 
     @property
@@ -167,7 +167,7 @@ class Column:
             self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
-        """Return the name of the count to which a text belongs; None for a number."""
+        """Return the name of the attribute that counts such a text; None if the text is a number."""
         if parses(text):
             return None
         if _DATE.fullmatch(text):

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""Largest share of a feature's variance that the target leaves unexplained if the feature is the rounded target."""
+"""A feature is a copy of the target if a linear function of the target explains all of the feature's variance except at
+most this share, which allows for rounding."""
 
 
 class Suspects:

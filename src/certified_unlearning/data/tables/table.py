@@ -1,8 +1,9 @@
 """A user's own table, CSV or Parquet, read in blocks, so it may be larger than memory.
 
-Every row becomes features on its own: by one-hot encoding of declared categories, declared ranges and constants, and
-its own norm. Nothing is fitted to other rows, so preparation costs no privacy, and removing a record does not change
-any other record.
+Each row becomes features independently of all other rows: its categories are declared and one-hot encoded, its numbers
+are mapped by declared ranges, its missing numbers are replaced by declared constants, and the row is divided by its own
+norm, unless the declaration says that norms are at most 1. Nothing is fitted to other rows, so preparation costs no
+privacy, and removing a record does not change any other record.
 """
 
 import difflib
@@ -61,10 +62,10 @@ class Records(NamedTuple):
     """Some rows of another table with the same columns, in that table's order.
 
     Attributes:
-        first_row: Number of the first row in the table, from 1.
+        first_row: Number of the first row in the table, counted from 1.
         features: float32, shape ``(rows, d)``, as in `Block`.
-        labels: The number of each row's class, from 0, shape ``(rows,)``; for regression its target in the file; None
-            if not requested.
+        labels: The index of each row's class, counted from 0, shape ``(rows,)``. For regression, each row's target in
+            the file. None if labels are not requested.
         identifiers: The person of each row, as text; None if the table has no such column.
     """
 
@@ -79,7 +80,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
     Args:
         table: The declaration.
-        fewest: Least number of records of each class, if the classes are taken from the file.
+        fewest: Minimum number of records of each class, if the classes are taken from the file.
 
     Raises:
         ParameterError: The declaration contradicts itself.
@@ -136,7 +137,7 @@ def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _plain_name(column: str) -> str:
-    """Return a column's name in lower case, without surrounding blanks and the number that programs add to copies."""
+    """Return a column's name in lower case, without surrounding blanks or the number that programs add to copies."""
     return re.sub(r"[._]\d+$", "", column.strip().casefold())
 
 
@@ -222,7 +223,8 @@ def read_records(
 ) -> Iterator[Records]:
     """Read another table according to a resolved declaration, a few thousand rows at a time.
 
-    Its columns may be in any order, and there may be additional ones; the label and the identifier may be absent.
+    The columns of the other table may be in any order, and there may be additional ones; the
+    label and the identifier may be absent.
 
     Args:
         table: The declaration, resolved; its ``path`` is not opened.
@@ -269,7 +271,7 @@ def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) ->
 
 
 def require_known(table: Table, absent: Mapping[str, int]) -> None:
-    """Raise `DataError` if a word for a missing identifier is in several rows, because their person is then unknown.
+    """Raise `DataError` if several rows have the same word for a missing identifier, which hides whose rows they are.
 
     Args:
         table: The declaration.
@@ -278,9 +280,9 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
     several = next((word for word, count in absent.items() if count > 1), None)
     if several is not None:
         raise DataError(
-            f"{table.path}: the identifier {table.identifier} is {several!r} in {absent[several]:,} rows, as if it "
-            "were missing there, and these rows would count as one person's; leave these rows out, or write their "
-            "identifiers"
+            f"{table.path}: the identifier {table.identifier} is {several!r} in {absent[several]:,} rows, which "
+            "looks like a missing identifier, and these rows would count as one person's; leave these rows out, or "
+            "fill in their identifiers"
         )
 
 
@@ -307,7 +309,7 @@ def preprocessing(table: Table) -> str:
 
 
 def _labels(rows: Rows, table: Table) -> NDArray[Any]:
-    """Return the number of each row's class, from 0; for regression its target in the file."""
+    """Return the index of each row's class, counted from 0; for regression, return each row's target in the file."""
     if table.is_regression:
         return rows.numbers(table.label, remedies=TARGET)
     classes = [str(name) for name in table.classes or ()]

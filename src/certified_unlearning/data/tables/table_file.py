@@ -1,4 +1,4 @@
-"""A CSV or Parquet file, read in batches of some columns; errors are one sentence."""
+"""A CSV or Parquet file, of which some columns are read in batches. Each error message is one sentence."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _PARQUET_ROWS_AT_ONCE = 1 << 16
 def batches(
     path: str, columns: Sequence[str], rows_at_once: int, prose: csv_file.Prose | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a file in batches; the values of a CSV file, read with the help of ``prose``, are texts.
+    """Yield some columns of a file in batches. In a CSV file, all values are texts; ``prose`` tells how to read it.
 
     Raises:
         DataError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Consecutive rows of a file, column by column: as texts, numbers or places in a list, or an error."""
+"""Consecutive rows of a file. A column is read as texts, numbers or positions in a list; other values are errors."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from certified_unlearning.errors import DataError
 MISSING = ("", r"\n", "na", "n/a", "nan", "null", "none")
 """Words for missing values in text, in lower case. PostgreSQL and MySQL write a missing value as ``\\N``."""
 NO_WORDS = ("", r"\N")
-"""The subset of these words that mean a missing value in every kind of column."""
+"""The words in `MISSING` that mean a missing value in every kind of column, in their usual spelling."""
 _MANY_LONG = 10
 """This many long numbers would not all end in a zero by chance."""
 
@@ -40,7 +40,7 @@ _FEATURE = Remedies(
     "leave it out of the features",
 )
 TARGET = Remedies(
-    "leave out the row: --regression (target_range in a file) predicts numbers",
+    "leave out the row, because --regression (target_range in a file) needs a number in every row",
     "write it like 1234.5; --regression (target_range in a file) predicts numbers only",
     "--regression (target_range in a file) predicts numbers only",
 )
@@ -106,7 +106,7 @@ class Rows:
 
         Args:
             column: The column.
-            missing: Replacement of a missing number; None if no number may be missing.
+            missing: Replacement for a missing number; None if no number may be missing.
             remedies: Advice in error messages.
         """
         values = self._decoded(column)
@@ -168,11 +168,11 @@ class Rows:
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
     def prose(self, column: str) -> list[str]:
-        """Return each stored value, which must be text; a missing one is an empty text."""
+        """Return each stored value, which must be text; a missing value becomes an empty string."""
         values = self._decoded(column)
         if not (_is_text(values) or pa.types.is_null(values.type)):
             raise DataError(
-                f"{self.path}: column {column} holds {values.type}, expected text; leave it out of the columns of text"
+                f"{self.path}: column {column} holds {values.type}, expected text; leave it out of the text columns"
             )
         return [text or "" for text in values.to_pylist()]
 
@@ -190,8 +190,8 @@ class Rows:
     def spellings(self, column: str) -> list[str]:
         """Return the identifiers as spelled in the file, leaving out missing ones.
 
-        Several of these spellings may be equal for `identifiers`, such as 7.0 and 7, or with and without surrounding
-        blanks.
+        Several of these spellings may be equal for `identifiers`, such as 7.0 and 7, or two spellings that differ only
+        in surrounding blanks.
         """
         return [str(text) for text in self._decoded(column).cast(pa.string()).drop_null().to_pylist()]
 

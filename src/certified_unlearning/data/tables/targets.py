@@ -1,4 +1,4 @@
-"""Numbers to predict (targets): they are mapped to [-1, 1] by a public range alone, and counted."""
+"""Targets of a regression. They are mapped to [-1, 1] by a public range alone. They are also counted."""
 
 import sys
 from collections.abc import Sequence
@@ -85,7 +85,7 @@ class TargetCounts:
 
     @classmethod
     def of(cls, ends: Sequence[float] | None, *, intercept: bool) -> Self | None:
-        """Return an empty count for a declared range; None without a range, because the labels are then classes."""
+        """Return empty counts if a range is declared; None if not, because the labels are then classes."""
         return None if ends is None else cls(TargetScale.of(ends, "target_range", intercept=intercept))
 
     def scaled(self, targets: Array) -> Array:
@@ -104,5 +104,5 @@ class TargetCounts:
 
     @property
     def only_values(self) -> list[float]:
-        """All different targets, if there are only one or two; otherwise empty."""
+        """The distinct targets, if there are only one or two; otherwise empty."""
         return sorted(self._values) if len(self._values) <= 2 else []

@@ -56,7 +56,7 @@ BATCHES = Experiment(
         "mean share reaches the dotted line. A network that does not reach this share with any batch has no point. The "
         "paper’s figure is for 5.5 million credit-card records (AMEX), with 128 units in each layer and k = 50. The "
         "figure does not depend on the preset’s data set.",
-        "Shares rise with the batch size; they rise later for deeper networks and for privacy. The smallest batch "
-        "rises with depth.",
+        "Shares rise with the batch size. For deeper networks and for privacy, shares begin to rise at larger batches. "
+        "The smallest batch rises with depth.",
     ),
 )

@@ -61,14 +61,15 @@ FIG3B = Experiment(
     caption=Caption(
         "Accumulated unlearning steps, and accuracy, while records are removed request by request",
         "All panels have the same ε. Each column is for one S, the number of records per request. A column’s title "
-        "names the methods that were run with its S. Langevin unlearning takes the fewest steps that each accountant’s "
-        "sequential analysis allows. Descent-to-Delete without secret state removes one record per request. One of its "
-        "lines (printed) takes the steps of its own theorem, which is Theorem 28 of its paper and Theorem N.2 of the "
-        "paper on Langevin unlearning. The other line (tightened) has the same noise and takes the fewest steps that "
-        "our bound allows. This bound is exact. Its comparator is a retrained model that is published and continued at "
-        "the same times. The steps of Descent-to-Delete are repeated as thin lines in the other columns. The numbers "
-        "at the ends of the lines are the total steps. The horizontal lines show models that were retrained once, "
-        "after all removals. The step axis is linear from 0 to 1, and logarithmic above. "
+        "names the methods that were run with its S. Langevin unlearning takes the fewest steps that each "
+        "accountant’s sequential analysis allows. Descent-to-Delete without secret state removes one record per "
+        "request. One of its lines (printed) takes the steps of Theorem 28 of the paper on Descent-to-Delete; the "
+        "paper on Langevin unlearning restates it as Theorem N.2. The other line (tightened) has the same noise and "
+        "takes the fewest steps that our bound allows. This bound is exact. Its comparator is a retrained model that "
+        "is published and continued at the same times. The steps of Descent-to-Delete are repeated as thin lines in "
+        "the other columns. The numbers at the ends of the lines are the total steps. The horizontal lines show "
+        "models that were retrained once, after all removals. The step axis is linear from 0 to 1, and logarithmic "
+        "above. "
         f"{SPREAD}",
         "A column of panels for each S. Above: accumulated steps against removed records; the steps rise for every "
         "method. Below: test accuracy against removed records.",

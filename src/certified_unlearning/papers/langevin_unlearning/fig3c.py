@@ -44,8 +44,9 @@ FIG3C = Experiment(
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "A group of records removed at once, for several noise scales σ",
-        "All panels have the same target ε. They show the smallest number of unlearning steps K by each accountant, "
-        "the ε before any unlearning step at the same δ, and the test accuracy after unlearning and after retraining. "
+        "All panels have the same target ε. They show the smallest number of unlearning steps K according to each "
+        "accountant, the ε before any unlearning step at the same δ, and the test accuracy after unlearning and after "
+        "retraining. "
         f"{SPREAD}",
         "Panels against σ: unlearning steps and initial ε fall as σ grows, and so does test accuracy.",
     ),

@@ -56,7 +56,7 @@ GROUP_PRIVACY = Experiment(
         "deletions for which it is at most one percentage point less accurate than Langevin unlearning. It is learned "
         "anew when these deletions are used up; until then, it needs no gradients. Retraining is plain SGD. Constants "
         "are chosen on held-out records. The figure does not depend on the preset’s data set.",
-        "Left: the line of the private model falls from some number of deletions on, and the other lines stay "
+        "Left: the line of the private model starts to fall at some number of deletions, and the other lines stay "
         "constant. Right: the line of the private model begins where its deletions are used up, and rises above the "
         "other lines.",
     ),

@@ -146,7 +146,7 @@ EDITS = Experiment(
         "without noise. Bars are two standard deviations over runs. The figure does not depend on the preset’s data "
         "set.",
         "Both counts fall as sigma grows, and the count of iterations falls faster; accuracy falls slowly at first, "
-        "then fast.",
+        "then quickly.",
     ),
 )
 EXACT_RATES = Experiment(

@@ -59,7 +59,7 @@ def norms(rows: csr_array) -> NDArray[np.float64]:
 
 
 def require_memory(table: Table, features: int, scores: int) -> None:
-    """Raise `ParameterError` if the machine has too little memory for learning, apart from the rows.
+    """Raise `ParameterError` if the machine has too little memory for what learning needs besides the rows.
 
     Args:
         table: The declaration.
