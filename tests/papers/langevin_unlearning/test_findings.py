@@ -59,15 +59,16 @@ def test_the_quality_is_told_beside_the_majority_line_and_scikit_learn(rows: pd.
     again = rows[(rows["experiment"] == "fig3a") & (rows["mechanism"] == "scikit-learn")]
     (from_zero,) = again.loc[again["variant"] == "from zero", "accuracy"].unique()
     assert told_of_quality(rows) == (
-        "first: after removing 1 of 1,437 records at ε = 1 and δ = 0.0011 in 1 step, test accuracy is "
-        f"{own.mean():.4f} ± {own.std():.4f} with the least noise (accountant lsi), compared with 0.5100 for "
-        f"always guessing the most frequent class; scikit-learn, fitted again without noise, has {from_zero:.4f}."
+        f"first: with the least noise (accountant lsi), test accuracy is {own.mean():.4f} ± {own.std():.4f} "
+        "after removing 1 of 1,437 records at ε = 1 and δ = 0.0011 in 1 step. Always guessing the most frequent class "
+        f"has accuracy 0.5100. scikit-learn, fitted again without noise, has accuracy {from_zero:.4f}."
     )
 
 
 def test_a_model_that_is_no_better_than_guessing_is_said_to_be_so(rows: pd.DataFrame) -> None:
     rows.loc[(rows["experiment"] == "fig3a") & (rows["mechanism"] == "langevin"), "accuracy"] = 0.51
-    assert ", which is no better than 0.5100 for always guessing" in told_of_quality(rows)
+    words = " in 1 step. This is no better than always guessing the most frequent class, which has accuracy 0.5100. "
+    assert words in told_of_quality(rows)
 
 
 def test_what_was_run_is_told_and_what_was_not_is_missing(mnist: Evidence, tmp_path) -> None:
@@ -89,5 +90,5 @@ def test_newcomers_read_the_same_numbers_without_a_papers_words(mnist: Evidence)
         f"Removing 100 of 11,982 records takes {fewest} steps of Langevin unlearning at ε = 1. "
         f"Learning again without these records takes {anew:,} steps."
     )
-    assert accuracy.startswith("After a removal at ε = 1 the model is right on ")
-    assert "always guessing the most frequent class is right on " in accuracy
+    assert accuracy.startswith("After a removal at ε = 1 the model is correct on ")
+    assert "always guessing the most frequent class is correct on " in accuracy

@@ -267,7 +267,7 @@ def test_the_markdown_has_every_sigma_rounded_up_in_its_place(tables: dict[str, 
 
 def test_the_markdown_of_table_1_says_which_smoothness_is_no_guarantee(tables: dict[str, pd.DataFrame]) -> None:
     shown = page("table1", tables["table1"])
-    assert "The rule “bound” is valid whatever records are removed" in shown
+    assert "The rule “bound” is valid no matter which records are removed" in shown
     assert "The rule “spectral” is no guarantee" in shown
     assert "| bound |  | 0.261982 | 3.817057 |" in shown
     assert "| spectral |  | 0.1947006 | 5.136093 |" in shown

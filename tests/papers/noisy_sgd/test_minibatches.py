@@ -74,7 +74,7 @@ def test_the_figure_has_a_panel_for_each_batch_size_and_a_line_for_each_analysis
 
 
 def test_a_line_that_is_not_known_is_refused(rows):
-    with pytest.raises(DataError, match="the rows of minibatches hold the analysis 'mine', which has no line"):
+    with pytest.raises(DataError, match="the table of `minibatches` contains the analysis 'mine', which has no line"):
         draw(rows.replace({"analysis": {"ours": "mine"}}), STYLE)
 
 

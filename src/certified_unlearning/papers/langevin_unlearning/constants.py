@@ -1,4 +1,4 @@
-"""The data sets and constants of the paper's experiments, as the paper states them or its experiments used them."""
+"""The data sets and constants of the paper's experiments, as stated in the paper or as used in its experiments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -46,10 +46,10 @@ def planner(inputs: Inputs, *, exact_arithmetic: bool = False) -> Planner:
 
 
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
-    """Plan Langevin unlearning with fixed K and the smallest sigma, Descent-to-Delete, and retraining.
+    """Plan Langevin unlearning (with a fixed K and the smallest sigma), Descent-to-Delete, and retraining.
 
     Args:
-        inputs: The inputs with a sweep `Figure3a`.
+        inputs: The inputs, whose sweep is a `Figure3a`.
         exact_arithmetic: Whether the plan ignores rounding errors. Use True only for plans that are not carried out.
 
     Raises:

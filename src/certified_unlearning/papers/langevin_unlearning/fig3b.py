@@ -1,4 +1,4 @@
-"""Figure 3b: a number of records removed by a stream of requests."""
+"""Figure 3b: records that are removed by a stream of requests."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> ExperimentPlan:
     """Plan streams of requests.
 
-    The arguments and errors are those of `fig3a.plan`, but the inputs have a sweep `Figure3b`.
+    The arguments and errors are those of `fig3a.plan`, but the sweep of the inputs is a `Figure3b`.
     """
     sweep, settings = inputs.sweep, inputs.settings
     constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)

@@ -12,7 +12,10 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 
 
 def make(inputs: Inputs) -> ExperimentPlan:
-    """Plan the experiment; it raises the same errors as `fig3a.plan`."""
+    """Plan the experiment.
+
+    Raises the same errors as `fig3a.plan`.
+    """
     sweep = inputs.sweep
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
     noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]
@@ -44,10 +47,10 @@ FIG3C = Experiment(
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
     caption=Caption(
         "A group of records removed at once, for several noise scales σ",
-        "All panels have the same target ε. They show the smallest number of unlearning steps K according to each "
+        "All panels have the same target ε. They show the smallest number K of unlearning steps according to each "
         "accountant, the ε before any unlearning step at the same δ, and the test accuracy after unlearning and after "
         "retraining. "
         f"{SPREAD}",
-        "Panels against σ: unlearning steps and initial ε fall as σ grows, and so does test accuracy.",
+        "Panels with σ on the horizontal axis. Unlearning steps, initial ε and test accuracy fall as σ grows.",
     ),
 )

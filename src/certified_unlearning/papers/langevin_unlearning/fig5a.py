@@ -43,7 +43,7 @@ FIG5A = Experiment(
         "All runs have the same noise scale. Each run takes the fewest unlearning steps that meet the panel’s target ε "
         "according to the accountant of its line. Retraining does not depend on ε, so it is the same in all panels. "
         f"{SPREAD}",
-        "Test accuracy against the number of records removed at once: one line for each accountant, and one for "
-        "retraining.",
+        "Test accuracy against the number of records removed at once, with one line for each accountant, and with "
+        "lines for retraining.",
     ),
 )

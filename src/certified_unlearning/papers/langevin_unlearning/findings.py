@@ -51,15 +51,15 @@ def newcomers(evidence: Evidence) -> list[str]:
         summary = evidence.summary("fig3a")
         best, again = _least_noise(summary), _fitted_again(summary)
         sentences.append(
-            f"After a removal at {_epsilon(best)} the model is right on {best['accuracy_mean']:.1%} of test records. "
-            f"scikit-learn, fitted again without noise, is right on {again['accuracy_mean']:.1%}; always guessing the "
-            f"most frequent class is right on {best['majority']:.1%}."
+            f"After a removal at {_epsilon(best)} the model is correct on {best['accuracy_mean']:.1%} of test records. "
+            f"scikit-learn, fitted again without noise, is correct on {again['accuracy_mean']:.1%}; always guessing "
+            f"the most frequent class is correct on {best['majority']:.1%}."
         )
     return sentences
 
 
 def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
-    """Return the cost of a removal: its steps and those of retraining, its seconds and those of scikit-learn."""
+    """Return the steps and the time of a removal, compared with those of retraining and the time of scikit-learn."""
     largest = _of_most_records(summary)
     langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
     fewest, most = langevin.iloc[0], langevin.iloc[-1]
@@ -80,12 +80,16 @@ def quality(summary: pd.DataFrame, preset: str) -> str:
     """Return the accuracies of the certified model with the least noise, of guessing, and of scikit-learn."""
     best, again = _least_noise(summary), _fitted_again(summary)
     accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
-    compared = "which is no better than" if accuracy <= guessed else "compared with"
+    compared = (
+        "This is no better than always guessing the most frequent class, which has"
+        if accuracy <= guessed
+        else "Always guessing the most frequent class has"
+    )
     return (
-        f"{preset}: after removing {_removed(best)} at {_guarantee(best)} in {steps}, test "
-        f"accuracy is {accuracy:.4f} ± {best['accuracy_std']:.4f} with the least noise (accountant "
-        f"{best['accountant']}), {compared} {guessed:.4f} for always guessing the most frequent class; scikit-learn, "
-        f"fitted again without noise, has {again['accuracy_mean']:.4f}."
+        f"{preset}: with the least noise (accountant {best['accountant']}), test accuracy is {accuracy:.4f} ± "
+        f"{best['accuracy_std']:.4f} after removing {_removed(best)} at {_guarantee(best)} in {steps}. {compared} "
+        f"accuracy {guessed:.4f}. scikit-learn, fitted again without noise, has accuracy "
+        f"{again['accuracy_mean']:.4f}."
     )
 
 
@@ -95,7 +99,7 @@ def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
     The standard point is the target epsilon nearest to 1 with the tightest accountant (`summaries.standard_point`).
 
     Args:
-        rows: The rows of runs of a preset (`rows.RUN_ROWS`).
+        rows: The rows of a preset's runs (`rows.RUN_ROWS`).
 
     Returns:
         If ``fig3a`` was run: the certified ``epsilon``, its ``sigma`` and its ``unlearning_steps`` K,

@@ -32,7 +32,7 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
 def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return the test accuracy after one record was removed (``fig3a``), for every preset.
 
-    Descent-to-Delete is shown by its best run, which has the most iterations. Retraining is shown without noise,
+    Descent-to-Delete is represented by its best run, which has the most iterations. Retraining is shown without noise,
     together with a new fit by scikit-learn.
 
     Args:
@@ -45,9 +45,9 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "accuracies",
         "Test accuracy after removing records, by target epsilon",
         "The kind of epsilon is written under each method. Numbers are means, ± one sample standard deviation over "
-        "trials. Retraining without noise and scikit-learn have one value for every epsilon. K and I are the steps "
-        "of a removal. Descent-to-Delete is shown with the largest number of iterations that was run, which is its "
-        "best run.",
+        "trials. Retraining without noise and scikit-learn have the same value at every epsilon. K and I are the "
+        "numbers of steps of a removal. For Descent-to-Delete, the table shows only the run with the most iterations, "
+        "which is its best run.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _accuracy) for preset, rows in records.items()},
     )
 
@@ -58,8 +58,9 @@ def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "quality",
         "AUC, and below it the log loss, after removing records, by target epsilon",
         "AUC is the probability that a test record of a class scores higher than one of another class (for more "
-        "than two classes: the mean of one against the rest). Log loss is the mean of −log of the probability given "
-        "to the correct class; it is large if a model is confident and wrong. Numbers are means over trials.",
+        "than two classes: the mean AUC of one class against the rest). Log loss is the mean of −log of the "
+        "probability given to the correct class; it is large if a model is confident and wrong. Numbers are means "
+        "over trials.",
         {preset: _rated(preset, summarise(rows, "fig3a"), _quality) for preset, rows in records.items()},
     )
 
@@ -80,7 +81,7 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "steps",
         "Steps that answer one request, by target epsilon",
         "The table is for the largest group of records that was removed at once. It also has the steps of learning "
-        "from scratch. Within a preset, bars compare the numbers of steps. Steps are whole numbers, so the reached "
+        "from scratch. Within a preset, the bars compare the numbers of steps. Steps are whole numbers, so the reached "
         "epsilon can be below the target. If the reached epsilon differs from the target, it is written under the "
         "number, rounded up. Seconds are for one model, on the machine that ran it. Trials are simulated together and "
         "share their time equally; scikit-learn, which takes no such steps, is fitted alone. With few records, a new "
@@ -149,7 +150,10 @@ def _steps(preset: str, summary: pd.DataFrame, seconds: "pd.Series[float]") -> t
 
 
 def _lines(rows: pd.DataFrame, name: str, cell: Callable[[Row], Cell]) -> list[Line]:
-    """Return one line for each method and guarantee, named by a column, in the order of the summary."""
+    """Return one line for each pair of method and guarantee, in the order of the summary.
+
+    The column ``name`` contains the names of the lines.
+    """
     return [
         Line(str(shown), str(guarantee), {_number(row["epsilon_target"]): cell(row) for _, row in own.iterrows()})
         for (shown, guarantee), own in rows.groupby([name, "guarantee"], sort=False)

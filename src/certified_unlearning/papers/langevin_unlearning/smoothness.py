@@ -48,10 +48,11 @@ def plans_by_smoothness(plan: Callable[..., ExperimentPlan], inputs: Inputs) -> 
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return steps against removed records under every rule for ``L``, for the sweep of ``fig3b``.
+    """Return the number of steps against the number of removed records, under every rule for ``L``.
 
-    The rows are Langevin unlearning with every accountant, for requests of every size, and Descent-to-Delete without
-    secret state (Theorem N.2 as printed, and tightened). Raises the same errors as `plans_by_smoothness`.
+    The sweep is that of ``fig3b``. The rows are Langevin unlearning with every accountant, for requests of every size,
+    and Descent-to-Delete without secret state (Theorem N.2 as printed, and tightened). Raises the same errors as
+    `plans_by_smoothness`.
     """
     sweep = Figure3b.model_validate(inputs.plans[fig3b.FIG3B.name].sweep)
     plans = plans_by_smoothness(fig3b.plan, replace(inputs, sweep=sweep))
@@ -92,6 +93,7 @@ SMOOTHNESS = Experiment(
         "and a row for each number S of records per request of Langevin unlearning. Descent-to-Delete removes one "
         "record per request and is the same in all rows. The axes of steps are linear, as in the paper, and differ "
         "from row to row.",
-        "A grid of panels, smoothness rules by S, with lines of accumulated unlearning steps against records removed.",
+        "A grid of panels with a column for each smoothness rule and a row for each S. Lines show accumulated "
+        "unlearning steps against the number of removed records.",
     ),
 )

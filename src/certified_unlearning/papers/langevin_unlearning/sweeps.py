@@ -17,7 +17,7 @@ class Figure3a(Sweep):
         description="the number K of Langevin unlearning's steps, a whole number, at least 1"
     )
     descent_steps: Distinct[PositiveInt] = Field(
-        description="numbers I of Descent-to-Delete's steps, a list of distinct whole numbers, each at least 1"
+        description="a list of the numbers I of Descent-to-Delete's steps: distinct whole numbers, each at least 1"
     )
 
 
@@ -84,7 +84,7 @@ class Recuperation(Sweep):
 
 
 class BeyondConvexity(Sweep):
-    """Epsilon under every case of Theorems 3.2 and 3.3 for one record, by accounting only.
+    """Epsilon under every case of Theorems 3.2 and 3.3 for one record, computed by accounting alone.
 
     The experiment does not depend on any data set.
     """
@@ -100,7 +100,7 @@ class BeyondConvexity(Sweep):
     radius: Distinct[PositiveFloat] = Field(
         description="radii of the ball onto which steps project, distinct numbers above 0"
     )
-    sigma: PositiveFloat = Field(description="the noise scale along T and along K, a number above 0")
+    sigma: PositiveFloat = Field(description="the noise scale while T or K varies, a number above 0")
     least_sigma: PositiveFloat = Field(description="the least noise scale for infinite T, above 0")
     most_sigma: PositiveFloat = Field(description="the largest noise scale for infinite T, above `least_sigma`")
     learning_steps: PositiveInt = Field(

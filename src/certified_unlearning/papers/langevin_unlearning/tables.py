@@ -65,7 +65,7 @@ def constants_by_rule(inputs: Inputs, records: Collection[int]) -> pd.DataFrame:
 def table2(inputs: Inputs) -> pd.DataFrame:
     """Return the noise of Descent-to-Delete with secret state.
 
-    There is one row for each rule for ``L``, accountant, number ``I`` of steps and epsilon.
+    There is one row for each combination of a rule for ``L``, an accountant, a number ``I`` of steps and an epsilon.
 
     ``descent-to-delete N.1`` is the paper's Table 2; ``descent-to-delete shifted`` is the smallest noise for the
     distance after one request.
@@ -80,7 +80,8 @@ def table2(inputs: Inputs) -> pd.DataFrame:
 def table3(inputs: Inputs) -> pd.DataFrame:
     """Return the smallest sigma of Langevin unlearning for the sweep's ``K``.
 
-    There is one row for each rule for ``L``, accountant and epsilon. Raises the same errors as `table2`.
+    There is one row for each combination of a rule for ``L``, an accountant and an epsilon. Raises the same errors as
+    `table2`.
     """
     return _noise(inputs, "langevin")
 
@@ -143,9 +144,9 @@ TABLE1 = Experiment(
     uses=("fig3b", "fig3c", "fig4", "fig5a"),
     caption=Caption(
         "Constants, by the rule for the smoothness L",
-        "The rule “bound” is valid whatever records are removed. The rule “spectral-with-margin” has a margin for the "
-        "number of removed records in its row. The rule “spectral” is no guarantee, because removals may raise the "
-        "spectrum.",
+        "The rule “bound” is valid no matter which records are removed. The rule “spectral-with-margin” has a margin "
+        "for as many removed records as its row states. The rule “spectral” is no guarantee, because removals may "
+        "raise the spectrum.",
     ),
 )
 TABLE2 = Experiment(

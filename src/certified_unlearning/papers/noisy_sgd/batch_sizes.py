@@ -16,7 +16,7 @@ def make(inputs: Inputs) -> ExperimentPlan:
     """Plan the experiment.
 
     Args:
-        inputs: The inputs with a sweep `BatchSizes`.
+        inputs: The inputs, whose sweep is a `BatchSizes`.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -70,8 +70,8 @@ BATCH_SIZES = Experiment(
         "All runs have the same noise scale σ. A request of K steps on mini-batches of b records makes K b / n "
         "passes over the data. The removed records may be in any batch: the guarantee is for the worst one. Lines are "
         "means over trials. Bands reach one sample standard deviation of the trials above and below the mean, cut off "
-        "at 0 and 1. Black lines are new fits by scikit-learn: from zero (dotted), and from its old weights "
-        "(dash-dotted). The fit from old weights guarantees nothing.",
+        "at 0 and 1. Black lines are new fits by scikit-learn, which start from zero (dotted) or from the weights of "
+        "the old fit (dash-dotted). The fit that starts from old weights guarantees nothing.",
         "Left: passes over the data against the target ε. Right: test accuracy. Each batch size has a line.",
     ),
 )

@@ -28,8 +28,8 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A row names an unknown analysis or position.
     """
-    shared.require_lines(rows["analysis"], _NAMES, "the rows of minibatches hold the analysis")
-    shared.require_lines(rows["position"], _DASHES, "the rows of minibatches hold the position")
+    shared.require_lines(rows["analysis"], _NAMES, "the table of `minibatches` contains the analysis")
+    shared.require_lines(rows["position"], _DASHES, "the table of `minibatches` contains the position")
     blue, orange = colours(style, 2)
     hues = {"theirs": orange, "ours": blue, "quadratic": BLACK}
     with shared.theme(style):

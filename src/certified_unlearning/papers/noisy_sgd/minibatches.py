@@ -16,7 +16,10 @@ from certified_unlearning.reproduction.experiment import Caption, Experiment, In
 from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 24
-"""The largest number of step counts at which a bound is evaluated; from 1 to the last, they grow by equal factors."""
+"""The largest number of step counts at which a bound is evaluated.
+
+The step counts start at 1 and grow by equal factors.
+"""
 
 MINIBATCH_ROWS = pa.schema(
     [
@@ -41,7 +44,7 @@ MINIBATCH_ROWS = pa.schema(
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Return epsilon by the paper's bounds, by our bounds, and exactly for quadratic losses.
+    """Return epsilon according to the paper's bounds and to our bounds, and the exact epsilon for quadratic losses.
 
     Raises:
         AssumptionError: The step is too long.
@@ -119,7 +122,7 @@ MINIBATCHES = Experiment(
         "only the noise of unlearning, which hides the W∞ distance after learning. Our bound is pooled shifted "
         "interpolation, which also uses the noise of learning. The ε axis begins at 0.005, and lines begin at one "
         "mini-batch step. The figure does not depend on any data set.",
-        "Panels of falling lines of ε against passes. Lines of smaller batches fall within a fraction of a pass. The "
-        "paper’s bound begins above our bound and meets it, and our bound meets the exact value.",
+        "Panels in which ε falls with the number of passes. Lines of smaller batches fall within a fraction of a "
+        "pass. The paper’s bound begins above our bound and meets it, and our bound meets the exact value.",
     ),
 )

@@ -9,7 +9,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Minibatches(Sweep):
-    """Epsilon against unlearning steps of noisy SGD for several batch sizes: bounds, and quadratic losses."""
+    """Epsilon of noisy SGD against unlearning steps, for several batch sizes: bounds, and exact values."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1; delta is 1 / n")
     batch_size: Distinct[PositiveInt] = Field(

@@ -51,7 +51,7 @@ _GUARANTEES = {"exact": "exact", "theorem-3": "lower bound"}
 
 
 def make_first(inputs: Inputs) -> pd.DataFrame:
-    """Return Fig. 1: Corollary 1 for every order and every strong convexity, and composition.
+    """Return Fig. 1: the bound of Corollary 1, for every order and strong convexity, and composition's bound.
 
     Raises:
         AssumptionError: A theorem's assumption does not hold.
@@ -102,6 +102,7 @@ DYNAMICS2 = Experiment(
         "The curvature is 1, and each panel is for one order α. The exact divergence (dotted) is between the upper "
         "bound (Corollary 2) and the lower bound (Theorem 3). Long dashes show composition. The figure does not "
         "depend on any data set.",
-        "Three panels against steps: the exact divergence is between a lower and an upper bound that level off.",
+        "Three panels with steps on the horizontal axis. The exact divergence is between a lower and an upper bound, "
+        "and both bounds level off.",
     ),
 )

@@ -49,13 +49,14 @@ MEASURED = Experiment(
         "Rényi divergence of runs on two neighbouring data sets, with the bounds, against steps",
         "Noisy gradient descent starts from a point, on quadratic losses of two curvatures. The two data sets differ "
         "in one record, in the direction of the smaller curvature. Points are estimates of the divergence from "
-        "independent runs on each data set. Bars are confidence intervals, which combine Student’s interval of the "
-        "gap of means with the chi-square interval of the common variance. These intervals are exact, because the "
-        "distributions are Gaussians with the same variance. The probability that any bar misses the exact value is "
-        "at most one in a million (Bonferroni). Dotted lines are the exact divergence, and solid lines are Corollary "
-        "1. Long dashes show composition, whose line leaves the panel. Each panel is for one order α. The figure "
-        "does not depend on any data set.",
-        "Panels against steps. Points with bars are on the exact divergence, which levels off at about half of "
-        "Corollary 1. Composition begins at the exact divergence and grows as a straight line beyond Corollary 1.",
+        "independent runs on each data set. Bars are confidence intervals, which combine Student’s interval for the "
+        "difference of the means with the chi-square interval for the common variance. These intervals are exact, "
+        "because the distributions are Gaussians with the same variance. The probability that any bar misses the "
+        "exact value is at most one in a million (Bonferroni). Dotted lines are the exact divergence, and solid lines "
+        "are Corollary 1. Long dashes show composition, whose line leaves the panel. Each panel is for one order α. "
+        "The figure does not depend on any data set.",
+        "Panels against steps. Points with error bars lie on the line of the exact divergence, which levels off at "
+        "about half of Corollary 1. Composition begins at the exact divergence and grows as a straight line beyond "
+        "Corollary 1.",
     ),
 )

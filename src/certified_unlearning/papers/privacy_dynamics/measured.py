@@ -4,8 +4,8 @@ The losses ``(theta - x)^T H (theta - x) / 2`` have the two curvatures of the sw
 the direction of the smaller curvature. A step maps a Gaussian to a Gaussian (Appendix E), and neither the curvatures
 nor the noise depend on records. After any number of steps, the two distributions are therefore Gaussians with the same
 covariance. The other coordinate has the same distribution on both data sets and is independent of the first one, so the
-first coordinate has the whole divergence. The module `sampled` relies only on the equal variances of the Gaussians, and
-estimates means and the variance from the runs alone.
+first coordinate accounts for the whole divergence. The module `sampled` relies only on the equal variances of the
+Gaussians, and estimates means and the variance from the runs alone.
 """
 
 import numpy as np

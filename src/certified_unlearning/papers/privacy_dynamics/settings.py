@@ -46,7 +46,7 @@ def bounded(bound: str, problem: Problem, *, steps: float, alpha: float = 10.0, 
 
 
 def exact(problem: Problem, *, steps: float, alpha: float = 10.0, start_variance: float = 0.0) -> float:
-    """Return the divergence on quadratic losses, from a point or a Gaussian.
+    """Return the exact divergence on quadratic losses, for descent that starts from a point or a Gaussian.
 
     Raises:
         AssumptionError: The step is too large.

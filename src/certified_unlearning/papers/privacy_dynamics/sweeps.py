@@ -38,7 +38,7 @@ class Measured(Sweep):
     )
     smoothness: PositiveFloat = Field(description="the largest curvature, a number that is at least strong_convexity")
     lipschitz: PositiveFloat = Field(
-        description="half of the distance that a replaced record moves the sum of gradients, a number above 0"
+        description="half of the distance by which a replaced record moves the sum of gradients, a number above 0"
     )
     step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness")
     sigma: PositiveFloat = Field(description="the noise scale, a number above 0")

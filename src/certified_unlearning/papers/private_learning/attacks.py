@@ -1,4 +1,4 @@
-"""Attacks on private mechanisms by pairs of neighbouring data sets, with the strongest possible tests.
+"""Attacks that apply the strongest possible tests to private mechanisms on pairs of neighbouring data sets.
 
 Each attack runs a mechanism many times on each of two data sets that differ in one record. It returns a score for each
 run: the log-likelihood ratio up to a factor, so that no other test is stronger. Records are chosen so that this ratio
@@ -50,9 +50,9 @@ class Attack:
 
     Attributes:
         here: The scores of runs with the record.
-        there: The scores of the same number of runs with another record, or none, in its place.
-        mu: If scores are Gaussian with variance 1, the exact distance of their means: the distribution of ``here`` is
-            then ``N(mu / 2, 1)``, and that of ``there`` is ``N(-mu / 2, 1)``. None otherwise.
+        there: The scores of equally many runs in which another record, or none, takes the place of this record.
+        mu: The exact distance between the means of the scores; None unless the scores are Gaussian with variance 1. The
+            distribution of ``here`` is ``N(mu / 2, 1)``, and that of ``there`` is ``N(-mu / 2, 1)``.
     """
 
     here: Array
@@ -102,7 +102,10 @@ def one_pass(plan: OnePass, *, runs: int, seed: int) -> Attack:
 
 
 def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
-    """Attack the output of Algorithm 3 under a linear loss, which reaches the algorithm's sensitivity (check S8)."""
+    """Attack the output of Algorithm 3 under a linear loss.
+
+    This loss reaches the sensitivity of the algorithm (check S8).
+    """
     found = [output_perturbation.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
     return _scored(found, _other(plan.problem), mean=1 / (plan.strong_convexity * plan.problem.n), spread=plan.sigma)
 
@@ -111,8 +114,8 @@ def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack
     """Attack the path of Algorithm 1 under squared loss near the boundary, where gradients are longest.
 
     The relation is add-remove: on one side, the first record has a row along the weights and the farthest target; on
-    the other side, its place is empty. The other records pull the weights to the share `SETTLED` of the radius. Steps
-    that end on the boundary are left out, because a projection may hide what these steps reveal.
+    the other side, its place is empty. The other records pull the weights to `SETTLED` times the radius. Steps that end
+    on the boundary are left out, because a projection may hide what these steps reveal.
     """
     problem, bound = plan.problem, plan.problem.radius
     slope = 1 / (SETTLED * bound)  # The rows of the other records, which reach their targets of 1 at these weights.
@@ -148,7 +151,10 @@ def spider_gradients(plan: SpiderBoost | SampledSpider, *, runs: int, seed: int)
 
 
 def spider_differences(plan: SpiderBoost, *, runs: int, seed: int) -> Attack:
-    """Attack the noisy differences of Algorithm 5 on full batches (add-remove); only one side has a quadratic loss."""
+    """Attack the noisy differences of Algorithm 5 on full batches (add-remove).
+
+    Only one of the two data sets has a record with a quadratic loss; all other rows are 0.
+    """
     scores = []
     unit = 1 / (plan.problem.n * plan.sigma_difference)
     for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
@@ -196,7 +202,9 @@ def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
 
 
 def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
-    """Attack a single right child of the first tree (add-remove); one side has a quadratic loss, the other only zeros.
+    """Attack a single right child of the first tree (add-remove).
+
+    Only one of the two data sets has a record with a quadratic loss; all other rows are 0.
 
     Args:
         plan: A plan for rows of one column.
@@ -231,7 +239,10 @@ def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
 
 
 def _other(problem: LinearProblem) -> float:
-    """Return the row that replaces the first record's row of 1: the farthest row, or 0 if the place stays empty."""
+    """Return the row of the first record in the second data set; in the first data set, the row is 1.
+
+    The result is the farthest row, or 0 if the place stays empty.
+    """
     return -1.0 if problem.relation == "replace-one" else 0.0
 
 
@@ -257,8 +268,9 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
     Args:
         found: The outputs of each side.
-        other: The row that replaces the first record's row of 1. It is 0 if the place stays empty.
-        mean: The mean if the record's row is 1.
+        other: The row of the first record in the second data set, or 0 if the place stays empty; in the first data set,
+            the row is 1.
+        mean: The mean of the Gaussian for a record whose row is 1.
         spread: The standard deviation.
     """
     here, there = ((each.numpy() - (1 + other) / 2 * mean) / spread for each in found)
@@ -266,7 +278,7 @@ def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float
 
 
 def _mixture(values: Array, unit: float, share: float, *, here: float, there: float) -> Array:
-    """Return log-likelihood ratios of values given in standard deviations; ``share`` is the rate of sampling."""
+    """Return log-likelihood ratios of values given in standard deviations; ``share`` is the sampling rate."""
 
     def density(row: float) -> Array:
         log: Array = np.logaddexp(math.log1p(-share), math.log(share) + unit * row * values - (unit * row) ** 2 / 2)

@@ -20,7 +20,7 @@ FALSE_ALARM = 1e-6
 LIKELY = 0.05
 """The delta at which mechanisms with sampling are audited; the usual number of runs is enough to measure it."""
 EXACTLY = 1e-9
-"""The relative excess over the stated value above which an enumerated or exact value counts as larger."""
+"""An enumerated or exact value counts as larger than the stated value if its relative excess is above this number."""
 
 Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
 
@@ -36,7 +36,7 @@ class Audit:
         unit: The unit of the numbers: ``mu``, ``delta`` or ``epsilon``.
         relation: The neighbouring relation of data sets.
         runs: The number of runs on each data set; 0 if nothing was sampled.
-        stated: The value that the mechanism without a fault states.
+        stated: The value that the mechanism states if no fault is planted.
         shown: A lower bound on the true value. The bound is wrong with probability at most ``false_alarm``, and exact
             if nothing was sampled.
         exact: The exact value for the audit's two data sets, if outputs are Gaussian and their distribution was
@@ -60,9 +60,10 @@ class Audit:
 
 
 def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
-    """Return a lower bound of at least 0 on the ``mu`` of Gaussian DP, by a test of the scores with the threshold 0.
+    """Return a non-negative lower bound on the ``mu`` of Gaussian DP.
 
-    ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu`` for every test; both rates are bounded exactly.
+    The bound comes from the test that compares each score with 0. ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu``
+    for every test; both rates are bounded exactly.
 
     Args:
         attack: The scores.
@@ -80,7 +81,9 @@ def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
 
 
 def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_ALARM) -> float:
-    """Return a lower bound of at least 0 on ``delta`` at an epsilon, by the best event, which is ``score > epsilon``.
+    """Return a non-negative lower bound on ``delta`` at a given epsilon.
+
+    The bound comes from the best event, ``score > epsilon``.
 
     Args:
         attack: The scores, which are log-likelihood ratios.
@@ -157,7 +160,7 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
     Args:
         mechanism: The mechanism.
         attack: The scores, which are log-likelihood ratios.
-        sums: The release as it is accounted for, without a fault.
+        sums: The release without the fault, which is the release that was accounted for.
         relation: The neighbouring relation of data sets.
         planted: The fault; empty for none.
     """
@@ -179,7 +182,9 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
 
 
 def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
-    """Return the probability, for each score, that it is the smallest after Laplace noise is added, by quadrature.
+    """Return, for each score, the probability that it is the smallest after Laplace noise is added.
+
+    The probabilities are computed by quadrature.
 
     Args:
         scores: The scores of the candidates.

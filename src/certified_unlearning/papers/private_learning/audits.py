@@ -200,14 +200,17 @@ def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
         )
     step = SampledDescent(problem=line, steps=1, share=0.5, clip=1.0, multiplier=1.0, step_size=1.0)
     sums = NoisySums(multiplier=step.multiplier, share=step.share, times=1)
-    for taken, fault in ((step, ""), (replace(step, multiplier=0.5), "noise of add-remove for replace-one")):
+    for taken, fault in ((step, ""), (replace(step, multiplier=0.5), "noise for add-remove, used for replace-one")):
         attack = attacks.batch(taken, **some)
         found.append(audited_batches("DP-SGD, a batch", attack, sums, relation=line.relation, planted=fault))
     return found
 
 
 def _shrunk(plan: SampledSpider) -> SampledSpider:
-    """Return the plan with noise in differences that would be right if every batch contained all records."""
+    """Return the plan with less noise in the differences.
+
+    This noise would be right if every batch contained all records.
+    """
     return replace(plan, sigma_difference=plan.sigma_difference * plan.share)
 
 

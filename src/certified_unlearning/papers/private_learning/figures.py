@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look,
 from certified_unlearning.reproduction.figures.power_laws import MARKERS, draw_lines, label_panel
 
 _IN_A_ROW = {8: 4, 7: 4, 4: 2}
-"""The number of panels in a row; the key is the number of all panels."""
+"""The number of panels in a row; the key is the total number of panels."""
 
 
 def draw_risk(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -72,4 +72,4 @@ def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
 
 
 _OTHERWISE = {"X5": _draw_search, "X6": _draw_tails}
-"""The functions that draw the parts whose panels do not show lines of means."""
+"""The functions that draw the panels of parts without lines of means."""

@@ -29,7 +29,7 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def covered(rows: pd.DataFrame) -> str:
-    """Return a sentence about the number of deletions that a private model covers at retraining's accuracy.
+    """Return a sentence about how many deletions a private model covers while it is about as accurate as retraining.
 
     Args:
         rows: The rows of ``group_privacy`` for one data set and epsilon.

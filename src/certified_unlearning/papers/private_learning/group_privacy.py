@@ -25,14 +25,17 @@ GROUP_ROWS = pa.schema(
 """The columns of the table, which has one row for each data set, epsilon, system and number of deletions.
 
 ``gradients`` is the number of single-record gradients for a request with this number of deletions; it is 0 for a
-private model that covers them. The renewed private model is learned anew whenever the deletions that it covers are used
-up. This model covers the largest number of deletions at which its accuracy is at least that of Langevin unlearning
+private model that covers them. The renewed private model is learned again whenever the deletions that it covers are
+used up. This model covers the largest number of deletions at which its accuracy is at least that of Langevin unlearning
 minus 0.01.
 """
 
 
 def make_groups(inputs: Inputs) -> pd.DataFrame:
-    """Measure every system, with the same errors as `runs.groups.groups_table`."""
+    """Measure every system.
+
+    Raises the same errors as `runs.groups.groups_table`.
+    """
     from certified_unlearning.papers.private_learning.runs.groups import groups_table
 
     return groups_table(inputs.sweep)
@@ -56,8 +59,8 @@ GROUP_PRIVACY = Experiment(
         "deletions for which it is at most one percentage point less accurate than Langevin unlearning. It is learned "
         "anew when these deletions are used up; until then, it needs no gradients. Retraining is plain SGD. Constants "
         "are chosen on held-out records. The figure does not depend on the preset’s data set.",
-        "Left: the line of the private model starts to fall at some number of deletions, and the other lines stay "
-        "constant. Right: the line of the private model begins where its deletions are used up, and rises above the "
-        "other lines.",
+        "Left: beyond some number of deletions, the line of the private model falls, whereas the other lines stay "
+        "constant. Right: the line of the private model begins beyond the number of deletions that it covers, and "
+        "rises above the other lines.",
     ),
 )

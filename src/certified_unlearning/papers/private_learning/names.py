@@ -1,4 +1,4 @@
-"""The parts of the experiments on private learning, as figures show them: with axes and theoretical slopes."""
+"""The parts of the experiments on private learning, with their axes and theoretical slopes in figures."""
 
 from certified_unlearning.reproduction.simulation.power_laws import Part
 

@@ -25,7 +25,10 @@ A mechanism has several audits, with and without planted faults.
 
 
 def make_audits(inputs: Inputs) -> pd.DataFrame:
-    """Audit every mechanism, with the same errors as `audits.gaussian` and `audits.sampled`."""
+    """Audit every mechanism.
+
+    Raises the same errors as `audits.gaussian` and `audits.sampled`.
+    """
     from certified_unlearning.papers.private_learning.runs.audited import audits_table
 
     return audits_table(inputs.sweep)

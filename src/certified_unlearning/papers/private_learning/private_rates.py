@@ -34,14 +34,20 @@ part.
 
 
 def make_risk(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on excess risk, with the same errors as `runs.risk.risk_table`."""
+    """Run the parts of the experiments that measure excess risk.
+
+    Raises the same errors as `runs.risk.risk_table`.
+    """
     from certified_unlearning.papers.private_learning.runs.risk import risk_table
 
     return risk_table(inputs.sweep)
 
 
 def make_gradients(inputs: Inputs) -> pd.DataFrame:
-    """Run the parts on gradients, with the same errors as `runs.gradients.gradients_table`."""
+    """Run the parts of the experiments that measure gradients.
+
+    Raises the same errors as `runs.gradients.gradients_table`.
+    """
     from certified_unlearning.papers.private_learning.runs.gradients import gradients_table
 
     return gradients_table(inputs.sweep)
@@ -79,9 +85,9 @@ PRIVATE_GRADIENTS = Experiment(
         "X7, X8 and X10 learn a tanh neuron, and the others learn logistic regression, with replace-one privacy. "
         "Points are means over trials, and bars are 95 % bootstrap intervals. X7 shows the root mean square error of "
         "the gradients that the steps of a run use. X8, X9 and X14 show the gradient of the population risk, on "
-        "fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows of which "
-        "only 10 columns are not zero. The legend shows slopes fitted on logarithmic axes, with their intervals in "
-        "parentheses and the slopes of the theorems in square brackets. Dotted lines show the errors of zero "
+        "fresh records, at ε = 1000. X10, X15 and X16 show the gradient of the empirical risk, for rows with "
+        "only 10 columns that are not zero. The legend shows slopes fitted on logarithmic axes, with their intervals "
+        "in parentheses and the slopes of the theorems in square brackets. Dotted lines show the errors of zero "
         "weights. The figure does not depend on the preset’s data set.",
         "Lines that fall with the number of records at about the stated slopes; the error of the embedding is lowest "
         "at several dozen columns, and the error with all columns rises.",

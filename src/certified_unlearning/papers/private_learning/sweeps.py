@@ -15,12 +15,12 @@ _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"
 
 
 class PrivateGradients(Sweep):
-    """Gradients at private models by numbers of records and columns, also for non-convex losses."""
+    """Gradients at private models, for several numbers of records and of columns. Some losses are not convex."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of replace-one privacy, above 0")
     delta: _Delta = Field(description="the delta of privacy, strictly between 0 and 1")
     distinct: PositiveInt = Field(
-        description="the number of distinct records in X7 and X10, of which all other records are copies"
+        description="the number of distinct records in X7 and X10; all other records are copies of these"
     )
     spider_n: _Several = Field(
         description="numbers of records in X7 (SpiderBoost): at least two distinct multiples of `distinct`"
@@ -45,12 +45,14 @@ class PrivateGradients(Sweep):
         "the smallest"
     )
     reduction_features: _Several = Field(
-        description="numbers of columns in X15 without an embedding: at least two distinct whole numbers from 10 on"
+        description="numbers of columns in X15 without an embedding: at least two distinct whole numbers, each "
+        "at least 10"
     )
     embedding_n: PositiveInt = Field(description="the number of records in X10, a multiple of `distinct`")
     columns: _Several = Field(description="numbers of columns of X10's embeddings: at least two distinct whole numbers")
     full_features: _Several = Field(
-        description="numbers of columns in X10 without an embedding: at least two distinct whole numbers from 10 on"
+        description="numbers of columns in X10 without an embedding: at least two distinct whole numbers, each "
+        "at least 10"
     )
     trials: _Trials = Field(description="the number of independent runs of each setting, at least 2")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
@@ -64,7 +66,10 @@ class PrivateGradients(Sweep):
         wide = {"full_features": (self.full_features, "X10"), "reduction_features": (self.reduction_features, "X15")}
         for name, (features, part) in wide.items():
             if min(features) < 10:
-                return f"{name} contains {min(features)}, but 10 columns of {part} are not zero, so 10 is the least"
+                return (
+                    f"{name} contains {min(features)}, but 10 columns of {part} are not zero, so at least 10 columns "
+                    "are needed"
+                )
         return None
 
 
@@ -80,7 +85,8 @@ class PrivateRisk(Sweep):
         description="numbers of records in X2 (noisy descent): at least two distinct whole numbers"
     )
     features: _Several = Field(
-        description="numbers of columns in X3, of which 50 are not zero: at least two distinct whole numbers from 50 on"
+        description="numbers of columns in X3: at least two distinct whole numbers, each at least 50, because 50 "
+        "columns are not zero"
     )
     features_n: PositiveInt = Field(description="the number of records in X3, a whole number of at least 1")
     embedding_columns: PositiveInt = Field(description="the largest number of columns of X3's embedding, at least 1")
@@ -95,7 +101,7 @@ class PrivateRisk(Sweep):
         description="the number of records in X5 (search for the radius), at least 2"
     )
     candidates: PositiveInt = Field(
-        description="the number of radii in X5, at least 1; the radii are powers of 2 from 2 on"
+        description="the number of radii in X5, at least 1; the radii are powers of 2, starting at 2"
     )
     boosting_n: Annotated[int, Field(ge=10)] = Field(description="the number of records in X6 (boosting), at least 10")
     boosting_trials: _Trials = Field(description="the number of independent draws of noise in X6, at least 2")
@@ -114,7 +120,10 @@ class PrivateRisk(Sweep):
     def check(self) -> str | None:
         """Return a sentence about values that do not fit together; None if all values fit."""
         if min(self.features) < 50:
-            return f"features contains {min(self.features)}, but 50 columns of X3 are not zero, so 50 is the least"
+            return (
+                f"features contains {min(self.features)}, but 50 columns of X3 are not zero, so at least 50 columns "
+                "are needed"
+            )
         return None
 
 
@@ -133,7 +142,7 @@ class GroupPrivacy(TwoClassSweep):
         description="numbers of steps of private noisy descent: distinct whole numbers, each at least 2"
     )
     sgd_steps: Distinct[PositiveInt] = Field(
-        description="numbers of steps of SGD, both plain and noisy: distinct whole numbers"
+        description="numbers of steps of both plain and noisy SGD: distinct whole numbers"
     )
     batch_size: Distinct[PositiveInt] = Field(description="batch sizes of SGD: distinct whole numbers")
     step_size: Distinct[PositiveFloat] = Field(description="step sizes of SGD: distinct numbers above 0")
@@ -151,7 +160,7 @@ class PrivateAudits(Sweep):
     )
     sampled_epsilon: PositiveFloat = Field(description="the epsilon of mechanisms on Poisson batches, above 0")
     sampling: Literal["audited", "left out"] = Field(
-        description="audited (which needs the extra `private`) or left out"
+        description="whether mechanisms on Poisson batches are audited (needs the extra `private`) or left out"
     )
     runs: PositiveInt = Field(description="the number of runs of a mechanism on each of two data sets, at least 1")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

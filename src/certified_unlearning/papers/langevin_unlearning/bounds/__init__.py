@@ -1,1 +1,1 @@
-"""Results of bounds alone on Langevin unlearning, without any simulation."""
+"""Results on Langevin unlearning that are computed from bounds alone, without any simulation."""

@@ -1,4 +1,4 @@
-"""Theorems 3.2 and 3.3 beyond strong convexity: epsilon against T, against K, and in the limit against sigma."""
+"""Theorems 3.2 and 3.3 beyond strong convexity: epsilon against T and against K, and its limit against sigma."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -68,7 +68,10 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _draw_limits(axes: Axes, limits: pd.DataFrame, hues: dict[str, object]) -> None:
-    """Draw the limits against sigma; the radius is written at the steep part of the convex case."""
+    """Draw the limits of epsilon against sigma.
+
+    Next to each steep line of the convex case, a label shows the radius of the line.
+    """
     for bound, rows in limits.groupby("bound", sort=False):
         look = Look(hues[str(bound)], dashes=DOTTED if bound == "Proposition E.1" else "-")
         for radius, of_radius in rows.groupby("radius", sort=False, dropna=False):

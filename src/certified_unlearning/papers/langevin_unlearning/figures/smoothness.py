@@ -1,4 +1,4 @@
-"""The steps of Fig. 3b under every rule for the smoothness L, by accounting only, without simulation."""
+"""The steps of Fig. 3b under every rule for the smoothness L, computed by accounting alone, without simulation."""
 
 import pandas as pd
 from matplotlib.figure import Figure

@@ -1,8 +1,8 @@
 """Measures that compare our runs with the trials that the authors stored.
 
-``authors_mnist.json`` has a row for each of the authors' files that a claim uses: the file's name, and the mean, the
-sample standard deviation and the number of the file's trials. The rows come from the values of the trials, or from
-their mean and population standard deviation times ``sqrt(n / (n - 1))``.
+``authors_mnist.json`` has a row for each of the authors' files that a claim uses. A row contains the name of the file,
+the number of trials in the file, and their mean and sample standard deviation. The rows come from the values of the
+trials, or from their mean and population standard deviation times ``sqrt(n / (n - 1))``.
 
 The authors' README assigns files to figures: ``baseline/<unlearning steps>`` to Fig. 3a, ``paint_utility_epsilon/<S>``
 to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Two kinds of files are left out: those directly in ``baseline`` and
@@ -30,7 +30,7 @@ Curve = Literal[
 _SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
 """The columns that distinguish the points of a curve, each with its symbol."""
 _ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
-"""The accountants of the paper. Retraining has ``none`` if all accountants need the same noise."""
+"""The accountants of the paper. The accountant of retraining is ``none`` if all accountants need the same noise."""
 
 
 @measure
@@ -102,7 +102,10 @@ def _stored_trials() -> tuple[Row, ...]:
 
 
 def _gap(ours: Sequence[Row], theirs: Row, points: int, source: Evidence) -> Quantity:
-    """Return the difference at one of ``points`` points; with too few trials, the confidence interval is infinite."""
+    """Return our accuracy minus the authors' at one of ``points`` points.
+
+    If there are too few trials, the confidence interval is infinite.
+    """
     swept = [name for name in _SWEPT if name in theirs]
     name = ", ".join(f"{_SWEPT[key]} = {theirs[key]:g}" for key in swept)
     same = [row for row in ours if all(row[key] == theirs[key] for key in swept)]

@@ -1,4 +1,4 @@
-"""Measures of Theorems 3.2 and 3.3 beyond strong convexity, of learning that stopped early, and of Gibbs distributions.
+"""Measures of Theorems 3.2 and 3.3 without strong convexity, of learning that stops early, and of Gibbs distributions.
 
 The theorems are evaluated at the constants of MNIST: n, M, delta and Table 1's L with the step size 1/L, for the
 logistic loss without its regulariser. The gradient of this loss is at most M = 1 everywhere, and its curvature is at
@@ -87,7 +87,7 @@ def general_over_its_limit(
 def general_epsilon(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return epsilon after K unlearning steps, against retraining for the same total steps.
+    """Return epsilon after K unlearning steps, compared with retraining for the same total number of steps.
 
     This is our extension to finite T.
     """
@@ -101,7 +101,7 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return epsilon after the last listed number K of unlearning steps, divided by epsilon after the first K."""
+    """Return the ratio of epsilon after the last listed number of unlearning steps to epsilon after the first one."""
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value
@@ -173,10 +173,11 @@ _QUADRATIC_SIGMA = 0.1
 
 @sweep("alpha = {alpha:g}, T = {learning_steps}, K = {steps}")
 def exact_over_insufficient_training(*, alpha: float, learning_steps: int, steps: int) -> float:
-    """Return the exact divergence on quadratic losses divided by Section 3.3's bound, with exact terms in the bound.
+    """Return the ratio of the exact divergence on quadratic losses to the bound of Section 3.3.
 
-    Gradients of the two data sets differ by ``2 M / n``. The start is a Gaussian with the stationary variance, so all
-    distributions have this variance. The mean of the start is about 1 away from both minimisers.
+    The terms of the bound are exact values, too. Gradients of the two data sets differ by ``2 M / n``. The start is a
+    Gaussian with the stationary variance, so all distributions have this variance. The mean of the start is about 1
+    away from both minimisers.
     """
     problem, sigma = _QUADRATIC, _QUADRATIC_SIGMA
     kept = 1 - problem.step_size * problem.strong_convexity
@@ -226,13 +227,16 @@ def mu_after_finite_learning(
 
 @sweep("F = {loss_range:g}, n = {n}, alpha = {alpha:g}")
 def gibbs_over_proposition_e_1(*, loss_range: float, n: int, alpha: float) -> float:
-    """Return the exact divergence of two Gibbs distributions on the line, divided by Proposition E.1."""
+    """Return the exact divergence of two Gibbs distributions on the line, divided by the bound of Proposition E.1."""
     exact = exact_gibbs_divergence(alpha=alpha, loss_range=loss_range, n=n)
     return exact / gibbs_divergence(loss_range=loss_range, n=n)
 
 
 @sweep("eta = {step_size:g}")
 def stationary_over_proposition_e_1(*, loss_range: float, alpha: float, step_size: float) -> float:
-    """Return the exact divergence of stationary distributions of noisy descent, divided by Proposition E.1."""
+    """Return the divergence of noisy descent's stationary distributions, divided by the bound of Proposition E.1.
+
+    The divergence is exact.
+    """
     exact = exact_stationary_divergence(alpha=alpha, loss_range=loss_range, step_size=step_size)
     return exact / gibbs_divergence(loss_range=loss_range, n=1)

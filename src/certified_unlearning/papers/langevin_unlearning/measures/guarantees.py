@@ -1,4 +1,4 @@
-"""Measures of the guarantees in the records: every epsilon, computed again from the constants in its row."""
+"""Measures of the guarantees in the results of runs: every epsilon is computed again from the constants in its row."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -86,7 +86,7 @@ def accuracy_off_grid(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 def _guarantees(records: pd.DataFrame) -> Iterator[tuple[Row, list[int]]]:
-    """Yield each distinct guarantee in the records with the steps of all requests of its run."""
+    """Yield each distinct guarantee in the results, together with the steps of all requests of the same run."""
     columns = ["run_key", "request", "experiment", "mechanism", "accountant", *_GUARANTEE, *_CONSTANTS]
     for _, run in records[columns].drop_duplicates().groupby("run_key", sort=False):
         steps = run.drop_duplicates("request").sort_values("request")["unlearning_steps"].tolist()

@@ -1,4 +1,4 @@
-"""Measures by accounting: results of the papers' formulas, with the constants of the paper's experiments.
+"""Measures that need only accounting: results of the papers' formulas, with the constants of the paper's experiments.
 
 These measures need no results of runs, with one exception: the spectral smoothness of MNIST is a property of its
 records.
@@ -134,7 +134,10 @@ def changes_of_initial_epsilon(
 def initial_renyi_at_the_order_after_unlearning(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float, epsilon: float
 ) -> Quantity:
-    """Return the Rényi divergence before unlearning, at the order that is best after the smallest K."""
+    """Return the Rényi divergence before unlearning, at the order that gives the smallest epsilon after unlearning.
+
+    Unlearning takes the smallest number K of steps that meets ``epsilon``.
+    """
     problem = paper_problem(evidence, dataset, "bound")
     steps = _least_steps(problem, records, sigma, epsilon)
     curve = accounting.unlearning_curve(problem, Schedule(sigma, records, (steps,)))
@@ -154,7 +157,7 @@ def changes_of_epsilon(
 
 @sweep("n = {n}", then=changes)
 def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: int) -> float:
-    """Return how the steps saved against retraining change with n (Appendix E, order 2).
+    """Return how the number of steps saved compared with retraining changes with n (Appendix E, order 2).
 
     All other constants are those of a data set.
     """

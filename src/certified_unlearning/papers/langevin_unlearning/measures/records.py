@@ -90,7 +90,10 @@ def changes_of_recorded_steps(
     experiment: Experiment,
     along: Literal["records_removed", "sigma", "epsilon_target"],
 ) -> list[Quantity]:
-    """Return the change of the runs' unlearning steps along a sweep, all else equal, on every data set."""
+    """Return how the number of unlearning steps changes along a sweep of the runs, for every data set.
+
+    All other constants are equal.
+    """
     quantities = []
     for each in some(evidence):
         for name, rows in _lines(_langevin(each, experiment), along):
@@ -116,7 +119,7 @@ def gaps_to_retraining(
 ) -> list[Quantity]:
     """Return accuracy after unlearning minus accuracy after retraining with the same noise, on one or all data sets.
 
-    The unit of this gap, as of all gaps here, is that of `gap_in_deviations`.
+    This gap, like all gaps in this module, has the unit of `gap_in_deviations`.
     """
     pairs = []
     for each in _sources(evidence, dataset):
@@ -162,7 +165,10 @@ def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Datase
 def gains_over_descent(
     evidence: Sequence[Evidence], *, steps: int, least_epsilon: float, dataset: Dataset | None = None
 ) -> list[Quantity]:
-    """Return the accuracy differences of `gaps_to_descent` without a unit, for epsilons from ``least_epsilon`` on."""
+    """Return the accuracy differences of `gaps_to_descent`, without division by a unit.
+
+    There is one difference for every epsilon that is at least ``least_epsilon``.
+    """
     pairs = [pair for pair in _beside_descent(evidence, steps, dataset) if pair[1]["epsilon_target"] >= least_epsilon]
     _some_of(pairs, f"an epsilon of at least {least_epsilon:g} in fig3a")
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
@@ -190,7 +196,10 @@ def _sources(evidence: Sequence[Evidence], dataset: Dataset | None) -> Sequence[
 
 
 def _beside_descent(evidence: Sequence[Evidence], steps: int, dataset: Dataset | None) -> list[tuple[str, Row, Row]]:
-    """Return Fig. 3a's points of Langevin unlearning, each with the point of Descent-to-Delete with ``steps`` steps."""
+    """Return each point of Langevin unlearning in Fig. 3a, paired with a point of Descent-to-Delete.
+
+    The point of Descent-to-Delete has the same target epsilon and takes ``steps`` steps.
+    """
     pairs = []
     for each in _sources(evidence, dataset):
         rows = _last_requests(each, "fig3a")

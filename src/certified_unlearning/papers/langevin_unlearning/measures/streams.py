@@ -1,4 +1,7 @@
-"""Measures, by accounting, of Fig. 3b: 100 records are removed request by request, each time down to epsilon = 1."""
+"""Measures of Fig. 3b that need only accounting.
+
+In Fig. 3b, a stream of requests removes 100 records, and every request must meet epsilon = 1.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -22,7 +25,7 @@ def stream_steps(
     records_per_request: int,
     requests: list[int] | None = None,
 ) -> list[Quantity]:
-    """Return the fewest steps for all requests of Fig. 3b, or for the listed requests, which are counted from 1."""
+    """Return the fewest steps for all requests of Fig. 3b, or for the listed requests, which are numbered from 1."""
     steps = _stream(paper_problem(evidence, dataset, smoothness), records_per_request)
     return [Quantity(steps[number - 1], f"request {number}") for number in requests or range(1, len(steps) + 1)]
 

@@ -1,6 +1,6 @@
-"""Additions to `lsi` from the appendices of Langevin unlearning: the steps that unlearning saves against retraining.
+"""Additions to `lsi` from the appendices of Langevin unlearning: how many steps unlearning saves.
 
-The source and the notation are those of `lsi`.
+The saved steps are counted in comparison with retraining. The source and the notation are those of `lsi`.
 """
 
 import math

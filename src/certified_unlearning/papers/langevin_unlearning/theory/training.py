@@ -27,8 +27,9 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
     Args:
         remaining: ``eps_T``, the divergence between the distribution after ``T`` steps and the stationary distribution,
             on any data set.
-        unlearned: ``d``, the divergence of Theorem 3.2, between a model that was unlearned after learning had converged
-            and the stationary distribution on the data without the removed records.
+        unlearned: ``d``, the divergence of Theorem 3.2 between two distributions. The first is the distribution of a
+            model that was unlearned after learning had converged. The second is the stationary distribution on the data
+            without the removed records.
     """
 
     def log_divergence(alpha: Array) -> Array:
@@ -90,10 +91,10 @@ _SQUARINGS = 14
 
 
 def exact_gibbs_divergence(*, alpha: float, loss_range: float, n: int) -> float:
-    """Return the divergence of two Gibbs distributions on the line, in its larger direction, by quadrature.
+    """Return the larger of the two directed divergences between two Gibbs distributions on the line.
 
-    Of the records, ``n - 1`` have the loss ``(F / 2) sin(x - 1)``, and one has ``(F / 2) sin(x)`` or ``-(F / 2)
-    sin(x)``. The regulariser is ``x^2 / 2``.
+    It is computed by quadrature. Of the records, ``n - 1`` have the loss ``(F / 2) sin(x - 1)``, and one has ``(F / 2)
+    sin(x)`` or ``-(F / 2) sin(x)``. The regulariser is ``x^2 / 2``.
 
     Args:
         alpha: The Rényi order, above 1.

@@ -1,4 +1,4 @@
-"""Measures of the bounds, compared with exact distributions, our analysis, and Langevin unlearning's bounds."""
+"""Measures that compare the bounds with exact distributions, our analysis, and Langevin unlearning's bounds."""
 
 import math
 from itertools import pairwise
@@ -30,7 +30,10 @@ _SMALL_SIGMA = 0.5
 
 @sweep("k = {steps}")
 def two_points_over_bound(*, steps: int, published_code: bool = False) -> float:
-    """Return the exact divergence of order 2 from two points ``Z`` apart on quadratic losses, divided by the bound."""
+    """Return the exact divergence of order 2 between two runs on quadratic losses, divided by the bound.
+
+    The starting points of the runs are ``Z`` apart.
+    """
     problem, _ = small(1)
     kept, noise = 1 - problem.step_size * problem.strong_convexity, 2 * problem.step_size * _SMALL_SIGMA**2
     apart, variance = 1.0, 0.0
@@ -141,7 +144,10 @@ def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step",
 
 @sweep("b = {batch_size}")
 def ours_over_theirs_sequential(*, batch_size: int, epochs: int, requests: int) -> float:
-    """Return the largest quotient of our ``mu`` and the paper's in a stream of equal requests of one epoch each."""
+    """Return our ``mu`` divided by the paper's, at the request of a stream where this ratio is largest.
+
+    Every request takes one epoch.
+    """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     steps = (cycle.batches,) * requests
     distances = sequential_distances(problem, cycle, steps=steps[:-1], epochs=epochs)

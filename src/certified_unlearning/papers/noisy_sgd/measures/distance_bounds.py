@@ -61,7 +61,11 @@ def changes_by_batch_size(
 def changes_by_position(
     *, batch_size: int, steps: int, compared: Literal["averaged", "places"]
 ) -> float | list[Quantity]:
-    """Return the change of epsilon from the worst position to a drawn one, or along the quarters of the cycle."""
+    """Return how epsilon changes with the position of the record's batch.
+
+    With ``averaged``, the result is epsilon at a drawn position minus epsilon at the worst position. With ``places``,
+    the results are the changes from each quarter of the cycle to the next.
+    """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
 
     def epsilon(position: int) -> float:
@@ -77,9 +81,9 @@ def changes_by_position(
 
 @sweep("b = {batch_size}")
 def share_of_descent_to_delete(*, batch_size: int, requests: int, epsilon: float, dimension: int) -> float:
-    """Return the gradients of ``requests`` requests of one record, divided by those of Descent-to-Delete.
+    """Return the number of gradients for ``requests`` requests, divided by that of Descent-to-Delete.
 
-    This is the variant of Descent-to-Delete without a secret state.
+    Each request removes one record. Descent-to-Delete is the variant without a secret state.
     """
     full = problem_of(N)
     rate = descent_step_size(strong_convexity=full.strong_convexity, smoothness=full.smoothness)

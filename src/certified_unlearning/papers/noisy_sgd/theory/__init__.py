@@ -1,4 +1,4 @@
-"""Bounds on noisy SGD by distances of distributions (Chien, Wang, Chen, Li, NeurIPS 2024), and values for comparison.
+"""Distance-based bounds on noisy SGD (Chien, Wang, Chen, Li, NeurIPS 2024), and values for comparison.
 
 Setting: the records are divided into ``l = n/b`` batches of ``b`` records, which are visited in turn. A step is ``x <-
 Proj_R(x - eta grad f_B(x) + sqrt(2 eta) sigma N(0, I))``. Losses are smooth, and ``m``-strongly convex or convex, so a

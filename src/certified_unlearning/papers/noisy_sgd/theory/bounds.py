@@ -139,14 +139,14 @@ def averaged_curve(
 def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
     """Return the bounds for a uniform mixture of pairs of distributions, each Gaussian private with its own ``mu``.
 
-    The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For pairs
-    of the drawn index ``j`` and the outcome, ``exp((alpha - 1) D_alpha)`` equals the mean, over ``j``, of its value for
-    ``P_j`` and ``Q_j``. Hiding the drawn index is post-processing. The bound therefore holds with and without
-    publishing the order of the records. It does *not* hold for a record whose place is already known: see
-    `known_curve`.
+    The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. If the
+    drawn index ``j`` is published with the outcome, ``exp((alpha - 1) D_alpha)`` of the mixtures equals the mean, over
+    ``j``, of ``exp((alpha - 1) D_alpha)`` of ``P_j`` and ``Q_j``. Hiding the drawn index is post-processing. The bound
+    therefore holds with and without publishing the order of the records. It does *not* hold for a record whose place is
+    already known: see `known_curve`.
 
     Args:
-        log_mus: The logarithms of the ``mu``, at least one.
+        log_mus: The logarithms of the ``mu``; there must be at least one.
     """
     slopes = 2 * np.array(log_mus, dtype=np.float64) - math.log(2)
 

@@ -1,4 +1,4 @@
-"""The distance ``W_infinity`` of two processes of noisy SGD that differ in one record."""
+"""The distance ``W_infinity`` between two processes of noisy SGD that differ in one record."""
 
 import math
 from collections.abc import Sequence
@@ -41,22 +41,22 @@ def learned_distance(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return ``Z``, the largest distance of two processes of learning, on two data sets, at the end of learning.
+    """Return ``Z``, the largest distance between two learning processes, on two data sets, at the end of learning.
 
     The distance is ``Z = min( s c^(l - p) (1 - c^(T l)) / (1 - c^l), 2 R )`` for ``c < 1``, and ``min(T s, 2 R)`` for
     ``c = 1``. This formula is derived here. Let both processes have the same noise. Each step contracts the distance by
     ``c``. Once per epoch, in step ``p``, the two batches differ, and the step also adds at most ``s``. The last
     addition is contracted ``l - p`` times, and each addition is contracted ``l`` times more than the addition one epoch
-    later. The sum of this geometric series is ``Z``. Projection never increases the distance of two points, and keeps
-    them within ``2 R``. The coupling holds almost surely, which gives ``W_infinity``. Quadratic losses of curvature
-    ``m`` whose gradients differ by ``2 M`` in one direction reach the bound.
+    later. The sum of this geometric series is ``Z``. Projection never increases the distance between two points, and
+    projected points are at most ``2 R`` apart. The coupling holds almost surely, which gives ``W_infinity``. Quadratic
+    losses of curvature ``m`` whose gradients differ by ``2 M`` in one direction reach the bound.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
         epochs: The number ``T`` of epochs; infinite for the stationary distribution of the chain of epochs.
         position: The position ``p`` of the record's batch in the cycle, counted from 1 (the paper counts from ``j0 = p
-            - 1``); None for the worst one, the last.
+            - 1``); None for the last position, which is the worst.
         records: The number ``S`` of records, all in one batch.
         radius: The radius ``R`` of the ball; None if there is no ball.
 
@@ -95,8 +95,8 @@ def sequential_distances(
     The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. In the steps of
     request ``s``, both processes have the same data, so their distance contracts. The next removed record is one more
     difference, which adds ``Z`` by the triangle inequality of ``W_infinity``. For equal ``k_s``, the distance tends to
-    ``Z / (1 - c^k)``. ``Z`` is the distance of the worst position. If ``epochs`` is finite, ``Z`` is the distance after
-    ``epochs`` and all steps so far, in whole epochs.
+    ``Z / (1 - c^k)``. ``Z`` is the distance of the worst position. If ``epochs`` is finite, ``Z`` is the distance
+    after ``epochs`` epochs of learning plus all steps so far, rounded up to whole epochs.
 
     Args:
         problem: The constants of a batch.

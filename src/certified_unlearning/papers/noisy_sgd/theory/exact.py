@@ -33,20 +33,22 @@ def pooled(
     records: int = 1,
     radius: float | None = None,
 ) -> float:
-    """Return our ``mu`` of the same runs by pooled shifted interpolation (`accounting.cyclic`), with learning's noise.
+    """Return our ``mu`` of the same runs, computed by pooled shifted interpolation (`accounting.cyclic`).
 
-    Without the noise of learning, all differences would arrive at the end of learning as `learned_distance`, and the
-    value would be `hidden_mu`. More noise allows more shifts and never makes a pooled value larger, so our value never
-    exceeds the paper's. In a ball, counting may start anew with a distance of ``2 R`` at any epoch. The restarts that
-    are tried are 0, 1, 2, 4, 8, ... epochs before the end of learning.
+    Our ``mu`` also uses the noise of learning. Without this noise, the differences of all epochs would add up to
+    `learned_distance` at the end of learning, and the value would be `hidden_mu`. More noise allows more shifts and
+    never makes a pooled value larger, so our value never exceeds the paper's. In a ball, counting may start anew with a
+    distance of ``2 R`` at any epoch. The restarts that are tried are 0, 1, 2, 4, 8, ... epochs before the end of
+    learning.
 
     Args:
         problem: The constants of a batch.
         cycle: The batches.
         sigma: The noise scale.
-        epochs: The number ``T`` of learning epochs; infinite for learning to stationarity, if steps contract.
+        epochs: The number ``T`` of learning epochs; infinite for learning to stationarity, which requires steps that
+            contract.
         steps: The number ``k`` of unlearning steps, at least 0.
-        position: The position ``p``, counted from 1; None for the worst one, the last.
+        position: The position ``p``, counted from 1; None for the last position, which is the worst.
         records: The number ``S`` of records, all in the same batch.
         radius: The radius ``R``; None if there is no ball.
 
@@ -96,7 +98,7 @@ def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
     epsilon is therefore exact if these deltas are exact, and the order of the records may be published.
 
     Args:
-        mus: The ``mu`` of the pairs, at least one.
+        mus: The ``mu`` of each pair; there must be at least one pair.
         delta: The delta, strictly between 0 and 1.
 
     Raises:
@@ -129,7 +131,7 @@ def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
 def quadratic_mus(
     problem: Problem, cycle: Cycle, *, sigma: float, epochs: int, steps: Sequence[int], position: int
 ) -> list[float]:
-    """Return the ``mu`` between the distributions of quadratic losses, after each of increasing numbers of steps.
+    """Return the ``mu`` between the distributions of quadratic losses, after each of several numbers of steps.
 
     The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``. The two data sets differ in
     one record, whose gradient points in the opposite direction. Both distributions are Gaussians with the same

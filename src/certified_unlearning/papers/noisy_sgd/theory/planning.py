@@ -1,4 +1,4 @@
-"""The fewest unlearning steps and epochs by the bounds on noisy SGD."""
+"""The fewest unlearning steps and epochs according to the bounds on noisy SGD."""
 
 import math
 from collections.abc import Callable
@@ -48,7 +48,8 @@ def sequential_epochs(
         epsilon: The target after every request.
         delta: The delta, strictly between 0 and 1.
         requests: The number of requests; each request removes one record.
-        factor: The factor of all divergences: 1 for the bound, and `CODE_FACTOR` for the published code.
+        factor: The factor by which all divergences are multiplied: 1 for the bound, and `CODE_FACTOR` for the published
+            code.
         conversion: The conversion to epsilon; the published code uses ``paper``.
 
     Raises:

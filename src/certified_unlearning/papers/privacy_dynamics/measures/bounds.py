@@ -84,7 +84,7 @@ def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha:
 
 @measure
 def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, alpha: list[float]) -> list[Quantity]:
-    """Return how the order changes the first number of steps after which a bound is below composition."""
+    """Return how the result of `first_steps_below_composition` changes from each order to the next."""
     return changes(first_steps_below_composition(bound=bound, strong_convexity=strong_convexity, alpha=alpha))
 
 
@@ -92,7 +92,7 @@ def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, a
 def exact_over_dynamics_bound(
     *, bound: str, strong_convexity: float, steps: Steps, start: Literal["point", "gaussian"] = "point"
 ) -> float:
-    """Return the exact divergence on quadratic losses divided by a bound.
+    """Return the ratio of the exact divergence on quadratic losses to a bound.
 
     The start is a point or Corollary 1's Gaussian.
     """
@@ -149,7 +149,7 @@ def exact_over_general_start(*, start_gap: float, start_variance: float, steps: 
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the smallest number of steps, at least 1, from which on a condition stays true."""
+    """Return the smallest number of steps, at least 1, that meets a condition; all larger numbers also meet it."""
     low, high = 0, _LONG
     if not holds(high):
         raise ParameterError(f"the condition is not met within {_LONG} steps")

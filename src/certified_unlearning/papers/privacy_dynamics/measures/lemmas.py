@@ -1,4 +1,7 @@
-"""Measures of the lemmas behind the bounds, for Gaussians, for which all quantities of the lemmas are known."""
+"""Measures of the lemmas behind the bounds.
+
+Most of these measures use Gaussians, for which all quantities of the lemmas are known.
+"""
 
 import numpy as np
 
@@ -30,9 +33,10 @@ def lemma_3_quotients(*, pair: tuple[Law, Law], alpha: float) -> float:
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return the growth rate of two diffusions' divergence minus Lemma 2's bound, in units of Theorem 1's rate.
+    """Return the growth rate of two diffusions' divergence, minus Lemma 2's bound on this rate.
 
-    The drifts are constant and opposite, so the distributions stay Gaussians with the same variance.
+    The unit is Theorem 1's rate. The drifts are constant and opposite, so the distributions stay Gaussians with the
+    same variance.
     """
     rate, information = _diffusions(time, start_variance)
     return rate - 1 / gamma + (1 - gamma) * information
@@ -40,7 +44,7 @@ def lemma_2_excess(*, gamma: float, time: float, start_variance: float) -> float
 
 @sweep("gamma = {gamma:g}, t = {time:g}")
 def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float) -> float:
-    """Return Lemma 2's bound on the rate divided by the bound with ``gamma = 1 / 2``.
+    """Return the ratio of Lemma 2's bound on the rate to the same bound for ``gamma = 1 / 2``.
 
     The diffusions are those of `lemma_2_excess`.
     """
@@ -54,13 +58,13 @@ def lemma_2_bound_over_half(*, gamma: float, time: float, start_variance: float)
 
 @sweep("gamma = {gamma:g}")
 def lemma_2_bound_less_half(*, gamma: float) -> float:
-    """Return Lemma 2's bound on the rate at convergence minus the bound with ``gamma = 1 / 2``.
+    """Return Lemma 2's bound on the rate at convergence, minus the same bound for ``gamma = 1 / 2``.
 
     The unit is Theorem 1's rate.
 
-    The diffusions are Langevin diffusions on quadratic losses, whose stationary distributions are ``N(mean, sigma^2 /
-    lambda)`` with means ``S_v / lambda`` apart. ``sigma^2 alpha I / E`` is then 4 units, and the growth rate itself is
-    0.
+    The diffusions are Langevin diffusions on quadratic losses. Their stationary distributions are ``N(mean, sigma^2 /
+    lambda)``, and the means are ``S_v / lambda`` apart. ``sigma^2 alpha I / E`` is then 4 units, and the growth rate
+    itself is 0.
     """
 
     def bound(balance: float) -> float:
@@ -71,7 +75,10 @@ def lemma_2_bound_less_half(*, gamma: float) -> float:
 
 @sweep("k = {steps}, {share:g} of a step")
 def field_difference_over_lemma_4(*, steps: int, share: float) -> float:
-    """Return the distance of the vector fields of coupled diffusions, by quadrature, divided by Lemma 4's bound."""
+    """Return the distance between the vector fields of coupled diffusions, divided by Lemma 4's bound.
+
+    The distance is computed by quadrature.
+    """
     return field_difference(steps=steps, share=share)
 
 

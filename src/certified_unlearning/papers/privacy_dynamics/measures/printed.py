@@ -21,9 +21,9 @@ def quoted_over_corollary_1(*, steps: int) -> float:
 
 @sweep("gamma = {gamma:g}, K = {steps:g}")
 def gamma_over_half(*, gamma: float, steps: Steps) -> float:
-    """Return Eq. 68 with a balancing constant, divided by Theorem 2, whose constant is one half.
+    """Return the bound of Eq. 68 with ``gamma``, divided by the bound of Theorem 2.
 
-    The constants of the problem are those of Fig. 1.
+    Theorem 2 has ``gamma = 1 / 2``. The constants of the problem are those of Fig. 1.
     """
     problem = figure_1(1.0)
     curve = theorem_2(problem, sigma=SIGMA, steps=steps, gamma=gamma)
@@ -51,7 +51,7 @@ def gibbs_rate(*, sign: int) -> Quantity:
 def printed_start_over_lemma_5(*, strong_convexity: float) -> float:
     """Return the variance of Lemma 5's start, ``2 sigma^2 / lambda``, divided by that of the proof's base step.
 
-    The base step prints ``lambda / (2 sigma^2)``.
+    In the paper, the base step gives this variance as ``lambda / (2 sigma^2)``.
     """
     return (2 * SIGMA**2 / strong_convexity) / (strong_convexity / (2 * SIGMA**2))
 
@@ -88,5 +88,8 @@ def inline_objective_variance(*, steps: int) -> float:
 
 
 def _noise_term(dimension: int) -> float:
-    """Return the noise term of Lemma 6: its bound after so many steps that the start no longer matters."""
+    """Return the noise term of Lemma 6.
+
+    The noise term is the lemma's bound after so many steps that the start no longer matters.
+    """
     return lemma_6(figure_2(), sigma=SIGMA, steps=1e9, dimension=dimension, lipschitz=1.0)

@@ -1,7 +1,7 @@
 """Measures of the experiment `measured`: runs on two neighbouring data sets, compared with bounds.
 
-All intervals of a table hold together, except with the sweep's probability of false alarms, which is one in a million
-by default. Therefore, claims need no correction for the number of intervals.
+The probability that any interval of a table misses the exact value is at most the sweep's probability of a false
+alarm, which is one in a million by default. Therefore, claims need no correction for the number of intervals.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,10 @@ def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_only: bool) -> list[Quantity]:
-    """Return the measured divergence divided by a bound, after all numbers of steps or only the last one."""
+    """Return the ratio of the measured divergence to a bound.
+
+    There is one ratio for every number of steps or, with ``last_only``, only for the largest number of steps.
+    """
     rows = _sampled(evidence)
     last = max(row["steps"] for row in rows)
     return [_quotient(row, row[bound]) for row in rows if row["steps"] == last or not last_only]
@@ -43,7 +46,10 @@ def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -
 
 @measure
 def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return Theorem 3 for the strong convexity of the runs, minus the upper end of the runs' confidence interval."""
+    """Return the lower bound of Theorem 3, minus the upper end of the runs' confidence interval.
+
+    The bound is evaluated for the strong convexity of the runs.
+    """
     found = []
     for row in _sampled(evidence):
         curve = lower_bound(_problem(row), sigma=row["sigma"], steps=row["steps"])
@@ -53,9 +59,10 @@ def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quan
 
 @measure
 def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the change of measured divergence / composition from the middle number of steps to the last.
+    """Return how the ratio of the measured divergence to composition's bound changes.
 
-    A change below 0 means that the divergence grows more slowly than composition.
+    The change is from the middle number of steps to the largest number of steps. A change below 0 means that the
+    divergence grows more slowly than composition.
 
     Raises:
         ParameterError: Only one number of steps was sampled.
@@ -64,7 +71,7 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
     for alpha in dict.fromkeys(row["alpha"] for row in rows):
         of_alpha = sorted((row for row in rows if row["alpha"] == alpha), key=lambda row: int(row["steps"]))
         if len(of_alpha) < 2:
-            raise ParameterError("a change needs runs that are sampled after at least two numbers of steps, got one")
+            raise ParameterError("a change needs runs that are sampled after two or more numbers of steps, got one")
         before, after = (
             _quotient(row, row["composition"]) for row in (of_alpha[(len(of_alpha) - 1) // 2], of_alpha[-1])
         )
@@ -76,7 +83,7 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
 
 @measure
 def measured_divergences(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the measured divergence after the last number of steps, at the smallest order."""
+    """Return the measured divergence after the largest number of steps, at the smallest order."""
     row = _last(evidence)
     return Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))
 

@@ -51,7 +51,10 @@ def recipe_over_target(*, target: Target, bound: str) -> Quantity:
 
 @measure
 def recipe_epsilon() -> Quantity:
-    """Return the epsilon by Theorem 7 from Corollary 1 at the recipe's own order; the target is 1."""
+    """Return the epsilon that Theorem 7 gives for the bound of Corollary 1, at the recipe's own order.
+
+    The target epsilon is 1.
+    """
     recipe = _recipe("dp")
     excess = np.array([math.log(recipe.alpha - 1)])
     overhead = float(order_overhead(excess, -math.log(_DELTA), "paper")[0])
@@ -60,7 +63,10 @@ def recipe_epsilon() -> Quantity:
 
 @sweep("{target}")
 def recipe_risk_over_promise(*, target: Target) -> float:
-    """Return Lemma 6's bound at the recipe's whole number of steps, divided by Theorem 4's promised excess risk."""
+    """Return Lemma 6's bound divided by Theorem 4's promised excess risk.
+
+    The number of steps is the recipe's, rounded up to a whole number.
+    """
     recipe = _recipe(target)
     risk = lemma_6(recipe.problem, sigma=recipe.sigma, steps=recipe.steps, dimension=_DIMENSION, lipschitz=1.0)
     return risk / recipe.risk_bound
@@ -74,10 +80,10 @@ def steps_by_condition_number(*, smoothness: float) -> float:
 
 @sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
 def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
-    """Return how Theorem 4's risk, divided by ``log(1 / delta)`` and Theorem 5's bound, changes with the constants.
+    """Return how Theorem 4's risk changes with the constants, after division by Theorem 5's bound.
 
-    The constants are lambda, beta and n. Of these constants, Theorem 5's lower bound, ``d / (n epsilon)^2``, depends
-    only on n. Changes are in units of the first value.
+    The risk is also divided by ``log(1 / delta)``. The constants are lambda, beta and n. Theorem 5's lower bound, ``d /
+    (n epsilon)^2``, depends on n, but not on lambda and beta. Changes are in units of the first value.
     """
     recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
     return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
@@ -105,7 +111,10 @@ def _table(n: int, smoothness: float) -> dict[str, ComparedMethod]:
 
 @sweep("beta = {smoothness:g}")
 def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
-    """Return noisy gradient descent's excess risk and gradients divided by another method's, without constants."""
+    """Return noisy gradient descent's excess risk and number of gradients, each divided by another method's value.
+
+    Constant factors are left out.
+    """
     own, other = _table(5000, smoothness)["noisy GD"], _table(5000, smoothness)[method]
     found = {"excess risk": own.utility / other.utility}
     if own.gradients and other.gradients:
@@ -121,9 +130,9 @@ def utility_gain_over_sgd(*, n: int) -> float:
 
 @sweep("n = {n:g}", then=over_first)
 def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
-    """Return noisy SGD's gradients divided by noisy gradient descent's and by ``order``.
+    """Return the ratio of noisy SGD's number of gradients to noisy gradient descent's, divided by ``order``.
 
-    The quotients are in units of the first quotient.
+    The result is divided by the result for the first ``n``.
     """
     rows = _table(n, 1.0)
     gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)

@@ -37,7 +37,7 @@ def figure_1(
     step_size: float,
     sigma: float,
 ) -> list[Row]:
-    """Return Fig. 1: Corollary 1 against the number of steps, and composition once for every order.
+    """Return Fig. 1: Corollary 1's bound against the number of steps, and one line of composition for each order.
 
     Args:
         steps: The numbers ``K`` of steps on the horizontal axis.

@@ -173,8 +173,8 @@ def corollary_1(problem: Problem, *, sigma: float, steps: float, records: int = 
     """Return Corollary 1, the paper's main result: Theorem 2 with Lemma 5's constant, from any start.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K / 2)) / lambda``. The paper's start is Gaussian. A
-    point also keeps Lemma 5's constant, and a mixture of starts diverges by at most as much as the worst of these
-    starts.
+    start from a single point also keeps Lemma 5's constant, and a mixture of starts diverges by at most as much as the
+    worst of these starts.
 
     Args:
         problem: The constants of the problem.
@@ -196,7 +196,7 @@ def accountant(problem: Problem, *, sigma: float, steps: float, records: int = 1
 
 
 def corollary_2(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Corollary 2, for squared distances ``|theta - x|^2 / 2`` on the whole space, from a point.
+    """Return Corollary 2, for descent from a point on squared distances ``|theta - x|^2 / 2`` on the whole space.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(2 - eta) eta K / 2)) / (2 - eta)``. The paper prints no
     condition on the step size, but its proof needs ``eta < 2``. Arguments are those of `corollary_1`.
@@ -226,9 +226,9 @@ def sharp_envelope(problem: Problem, *, sigma: float, steps: float, records: int
 
 
 def sharp_lsi(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Corollary 1 with `sharp_rate` in place of Lemma 5's rate: Corollary 2 for every loss.
+    """Return Corollary 1 with `sharp_rate` in place of Lemma 5's rate.
 
-    Arguments and errors are those of `corollary_1`.
+    This bound extends Corollary 2 to every loss. Arguments and errors are those of `corollary_1`.
     """
     return _balanced(problem, sharp_rate(problem), sigma, steps, records)
 
@@ -236,8 +236,8 @@ def sharp_lsi(problem: Problem, *, sigma: float, steps: float, records: int = 1)
 def time_optimal(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
     """Return Theorem 2 with the best ``gamma`` and the tracked constant at every moment.
 
-    From a point, the bound integrates to `exact_quadratic`, so no bound for all these losses is lower. The bound holds
-    from any start. Arguments and errors are those of `corollary_1`.
+    If descent starts from a point, the bound integrates to `exact_quadratic`, so no bound that holds for all these
+    losses is lower. The bound holds for any start. Arguments and errors are those of `corollary_1`.
     """
     lemma_5_rate(problem)
     return exact_quadratic(problem, sigma=sigma, steps=steps, records=records)
@@ -249,8 +249,8 @@ class Bound:
 
     Attributes:
         curve: The function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
-        source: ``paper`` if the paper states the bound; ``derived`` if it follows from the paper's lemmas but is no
-            claim of the paper; ``exact`` if it is the divergence itself, for quadratic losses.
+        source: ``paper`` if the paper states the bound; ``derived`` if it follows from the paper's lemmas but the
+            paper does not claim it; ``exact`` if it is the divergence itself, for quadratic losses.
         is_guarantee: Whether no admissible loss has a larger divergence; `corollary_2` admits only squared distances.
     """
 

@@ -61,8 +61,8 @@ def exact_hessian(
 
     Args:
         curvatures: The eigenvalues of ``H``, shape ``(d,)``.
-        gradient_gap: ``grad f_D - grad f_D'`` in the basis of the eigenvectors of ``H``, shape ``(d,)``, for means of
-            gradients and not for sums.
+        gradient_gap: ``grad f_D - grad f_D'`` in the basis of the eigenvectors of ``H``, shape ``(d,)``. The
+            gradients are means over records, not sums.
         step_size: The step size ``eta``.
         sigma: The noise scale.
         steps: The number ``K`` of steps; may be infinite.

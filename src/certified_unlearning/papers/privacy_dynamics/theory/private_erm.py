@@ -27,8 +27,8 @@ class Recipe:
     Attributes:
         problem: The constants of the problem, with the step size ``lambda / (2 beta^2)``; the adjacency is ``replace``.
         sigma: The noise scale.
-        steps: The number ``K`` of steps, the ceiling of ``real_steps`` and at least 1. Privacy holds for every number
-            of steps.
+        steps: The number ``K`` of steps: ``real_steps`` rounded up, but at least 1. Privacy holds for every number of
+            steps.
         real_steps: The number ``K*``; below 0 if the target is so strict that the risk bound is trivial.
         alpha: The Rényi order.
         epsilon: An upper bound on the Rényi divergence at ``alpha``, whatever the number of steps.
@@ -98,8 +98,8 @@ def recipe_for_dp(
 ) -> Recipe:
     """Return Theorem 4's recipe for ``(epsilon, delta)``-DP.
 
-    The recipe is that for the divergence ``epsilon / 2`` at the order ``alpha = 1 + (2 / epsilon) log(1 / delta)``, but
-    with the theorem's simpler and slightly larger ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon^2 / (4 d log(1 /
+    The recipe is the one for the divergence ``epsilon / 2`` at the order ``alpha = 1 + (2 / epsilon) log(1 / delta)``,
+    but with the theorem's simpler and slightly larger ``K* = (2 beta^2 / lambda^2) log(n^2 epsilon^2 / (4 d log(1 /
     delta)))``.
 
     Args:
@@ -142,10 +142,10 @@ def lemma_6(problem: Problem, *, sigma: float, steps: float, dimension: int, lip
     Args:
         problem: The constants of the problem.
         sigma: The noise scale.
-        steps: The number ``K`` of steps, any real number from 0 on.
+        steps: The number ``K`` of steps, a real number of at least 0.
         dimension: The dimension ``d``.
         lipschitz: The Lipschitz constant ``L`` of each record's loss *with* its regulariser on the set;
-            ``problem.lipschitz`` is that without the regulariser.
+            ``problem.lipschitz`` is the constant without the regulariser.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` exceeds ``lambda / (2 beta^2)``.

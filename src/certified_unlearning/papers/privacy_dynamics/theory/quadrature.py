@@ -70,9 +70,9 @@ def projected_risks(
 
 
 def field_difference(*, steps: int, share: float) -> float:
-    """Return the largest distance of Lemma 1's two vector fields within a step, divided by Lemma 4's ``S_g / n``.
+    """Return the largest distance between Lemma 1's two vector fields within a step, divided by Lemma 4's ``S_g / n``.
 
-    The losses are ``log(1 + exp(-x theta)) + theta^2 / 2`` of two records. One record is ``x = 1`` in both data sets.
+    The losses of two records are ``log(1 + exp(-x theta)) + theta^2 / 2``. One record is ``x = 1`` in both data sets.
     The other record is 2 in one data set and -1 in the other, so that the difference of the gradients depends on
     ``theta``. The largest difference on the grid is ``S_g``, about 2.09. The step size is 0.2, ``sigma`` is 1/2, and
     the start is Corollary 1's Gaussian.
@@ -135,7 +135,7 @@ def _logistic_log_densities(share: float, steps: int, start_variance: float) -> 
 
 
 def _projected(mean: float, variance: float, radius: float, nodes: Array) -> Array:
-    """Return ``N(mean, variance)`` projected: its masses at both ends, and its density at nodes between them."""
+    """Return the projection of ``N(mean, variance)``: its masses at both ends, and its density at nodes in between."""
     deviation = math.sqrt(2 * variance)
     ends = [math.erfc((radius + mean) / deviation) / 2, math.erfc((radius - mean) / deviation) / 2]
     density = np.exp(-((nodes - mean) ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)

@@ -16,7 +16,10 @@ REMEDY = "run `snakemake --config preset=private`"
 
 @sweep("epsilon = {epsilon:g}")
 def deletions_covered(evidence: Sequence[Evidence], *, data: str, epsilon: float, beside: str) -> float:
-    """Return how many deletions a private model covers at the accuracy of another system minus one percentage point."""
+    """Return how many deletions a private model covers while it is about as accurate as another system.
+
+    The private model may be less accurate by at most one percentage point.
+    """
     return float(covered_deletions(_rows(evidence, data, epsilon), beside=beside))
 
 
@@ -33,7 +36,7 @@ def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon
 
 @measure
 def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> Quantity:
-    """Return the gradients of learning a private model anew divided by the gradients of one Langevin request.
+    """Return the number of gradients for learning a private model anew, divided by that for one Langevin request.
 
     The request deletes as many records as the private model covers. This is the largest number of deletions at which
     the private model's accuracy is at least that of Langevin unlearning minus one percentage point.
@@ -55,7 +58,7 @@ def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: fl
 def request_over_retraining(
     evidence: Sequence[Evidence], *, data: str, epsilon: float, system: str, deletions: int
 ) -> float:
-    """Return the gradients of a request divided by those of retraining by SGD."""
+    """Return the number of gradients for a request, divided by that for retraining by SGD."""
     rows = _rows(evidence, data, epsilon)
     again = _value(rows, "retraining", deletions, "gradients")
     return _value(rows, system, deletions, "gradients") / again

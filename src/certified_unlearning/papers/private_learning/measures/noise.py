@@ -64,7 +64,7 @@ def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: flo
     """Return the true epsilon of the printed noise, divided by the target epsilon, if an embedding lengthens the rows.
 
     For Theorem 9, the loss is squared, all norms are 1, and the ball has radius 2. For Theorem 32, slopes are 1, and
-    the true epsilon is that at half of delta.
+    the true epsilon is computed at half of delta.
     """
     if theorem == "9":
         sigma = PRINTED["theorem 8"](epsilon, delta) * lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=1)
@@ -155,9 +155,10 @@ def boosting_scale_over_needed(*, n: int) -> float:
 
 @measure
 def recursive_pass_epsilon(*, corrected: bool) -> float:
-    """Return the true epsilon of Theorem 20's noise on one pass, for a target of 1 and 11 stages.
+    """Return the true epsilon of one pass with Theorem 20's noise, for 11 stages and a target epsilon of 1.
 
-    The printed noise uses the number of all records; the corrected noise uses that of a chunk, as in Lemma 23.
+    The printed noise uses the number of all records; the corrected noise uses the number of records in a chunk, as
+    in Lemma 23.
     """
     sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=DELTA, lipschitz=1.0)
     return epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA)
@@ -173,13 +174,16 @@ def recursive_descent_epsilon() -> float:
 
 @measure
 def recursive_variance_over_lemma_21() -> Quantity:
-    """Return Theorem 20's printed variance of noise divided by Lemma 21's, at the printed steps and 10 000 records."""
+    """Return the noise variance that Theorem 20 prints, divided by the noise variance of Lemma 21.
+
+    The number of steps is the printed one, and there are 10 000 records.
+    """
     steps, stages, _ = _printed_recursion(10_000)
     return Quantity(steps / stages**2, f"K = {steps:.3g}")
 
 
 def _printed_recursion(n: int) -> tuple[float, int, int]:
-    """Return the printed numbers of Theorem 20's steps and stages, and the number of a stage's records.
+    """Return the numbers of steps, stages, and records per stage, as printed in Theorem 20.
 
     Epsilon and all constants are 1, and d = 10.
     """

@@ -1,4 +1,7 @@
-"""Measures of parameters, rates and bounds, printed and corrected, and of the sizes at which bounds cross."""
+"""Measures of parameters, rates and bounds, as printed and as corrected.
+
+Other measures find the number of records at which one bound falls below another.
+"""
 
 import math
 from collections.abc import Callable
@@ -38,7 +41,7 @@ def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strengt
 
 @sweep("n = {n}")
 def columns_over_records(*, n: int) -> float:
-    """Return the columns of Theorem 32's embedding divided by the number of records."""
+    """Return the number of columns of Theorem 32's embedding, divided by the number of records."""
     return linear.theorem_32(replace(BASE, n=n)).dimension / n
 
 
@@ -47,7 +50,7 @@ def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
     """Return the regret of Theorem 32's steps divided by ``1 / sqrt(n) + log_1 log_2 / sqrt(n epsilon)``.
 
     The logarithms are ``log_1 = log(2 n / delta)`` and ``log_2 = log(2 / delta)``. The regret of T steps of size eta is
-    ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``, and all norms are 1.
+    ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``. All norms are 1.
     """
     setting = replace(BASE, n=n, epsilon=epsilon)
     taken = linear.theorem_32(setting)
@@ -82,7 +85,7 @@ def boosting_condition(*, beta: float) -> float:
 
 @measure
 def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
-    """Return the term of the selection in Theorem 14's proof, divided by this term in the theorem.
+    """Return the selection term as Theorem 14's proof has it, divided by the selection term as the theorem has it.
 
     The proof has ``5 Delta log(4 K / beta) / (n epsilon)``; the theorem has ``5 Delta / (n epsilon)``.
     """
@@ -113,9 +116,9 @@ def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n:
 
 @measure
 def spider_period_over_needed(*, smoothness: float, printed: bool) -> float:
-    """Return Theorem 42's period, which is a whole number, divided by ``1 / (T bar alpha^2)``.
+    """Return the ratio of Theorem 42's period to ``1 / (T bar alpha^2)``.
 
-    The printed period has an additional factor ``1 / H^2``.
+    The period is a whole number. The printed period has an additional factor ``1 / H^2``.
     """
     given = {"n": 100_000, "dimension": 100, "lipschitz": 1.0, "gap": 2.0, "epsilon": 1.0, "delta": 1e-6}
     found = theorem_42(**given, smoothness=smoothness)  # type: ignore[arg-type]
@@ -283,7 +286,10 @@ def _tree(n: int) -> float:
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """Return the smallest power of 10^(1/20), at least 10, for which a condition holds, rounded up."""
+    """Return the smallest power of 10^(1/20) for which a condition holds, rounded up to a whole number.
+
+    The search starts at 10.
+    """
     exponent = 20
     while not holds(math.ceil(10 ** (exponent / 20))) and 10 ** (exponent / 20) < FARTHEST:
         exponent += 1

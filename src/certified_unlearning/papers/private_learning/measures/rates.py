@@ -18,7 +18,7 @@ from certified_unlearning.reproduction.simulation.power_laws import LEAST_RANGE,
 from certified_unlearning.reproduction.summaries import Row
 
 FEWEST_TRIALS = 20
-"""The smallest number of trials that is evidence of a mean."""
+"""The smallest number of trials that is enough for a statement about a mean."""
 FEWEST_LENGTHS = 3
 STANDARD_ERRORS = 3
 """A mean counts as above a bound if it exceeds the bound by this number of standard errors."""
@@ -50,7 +50,10 @@ def slope(
 
 @sweep("{method}")
 def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
-    """Return the mean error of every setting divided by its explicit bound, with three standard errors."""
+    """Return the mean error of every setting divided by its explicit bound.
+
+    The uncertainty is three standard errors of the mean.
+    """
     return [
         _mean(own["error"].to_numpy() / own["bound"].to_numpy(), f"{method}, {_where(own.iloc[0])}")
         for _, own in rows_of(evidence, part, method).groupby(["n", "features", "epsilon", "level"])
@@ -59,7 +62,10 @@ def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the largest mean error divided by the smallest in a sweep, with three standard errors of both."""
+    """Return the largest mean error in a sweep divided by the smallest.
+
+    The uncertainty comes from three standard errors of both means.
+    """
     rows = rows_of(evidence, part, method)
     across, trials = cells(rows, x=PARTS[part].x)
     _require_range(part, float(across[0]), float(across[-1]))
@@ -110,7 +116,7 @@ def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, ot
 
 @sweep("{method}")
 def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
-    """Return the mean quotient of error and bound at the largest n, divided by this quotient at the smallest n."""
+    """Return the mean ratio of error to bound at the largest n, divided by the same ratio at the smallest n."""
     rows = rows_of(evidence, part, method)
     rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
     _require_range(part, rows["n"].min(), rows["n"].max())
@@ -132,7 +138,10 @@ def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return a search's median error divided by that of the best radius on all records, for every length of rows."""
+    """Return a search's median error divided by the median error of the best radius.
+
+    There is one value for each length of rows. The best radius is that of a run on all records.
+    """
     rows = _searches(evidence)
     table = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     ratios = table["search"] / table.drop(columns="search").min(axis=1)
@@ -141,7 +150,10 @@ def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
 
 @measure
 def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[str, float]:
-    """Return a quantile of a search's excess risk divided by that of zero weights, for every length of rows."""
+    """Return a quantile of a search's excess risk, divided by the excess risk of zero weights.
+
+    There is one value for each length of rows.
+    """
     rows = _searches(evidence)
     return {
         f"length {level:g}": float(each["error"].quantile(share) / each["at_zero"].iloc[0])
@@ -159,7 +171,7 @@ def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
-    """Return a quantile of a boosted model's excess risk divided by that of one run on all records."""
+    """Return a quantile of a boosted model's excess risk, divided by the same quantile for one run on all records."""
     boosted, whole = (rows_of(evidence, "X6", each)["error"] for each in ("boosted", "all records"))
     return float(boosted.quantile(share) / whole.quantile(share))
 
@@ -168,9 +180,10 @@ def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
 def best_embedding_over_all_columns(
     evidence: Sequence[Evidence], *, least: int, part: str = "X10", learner: str | None = None
 ) -> list[Quantity]:
-    """Return the gradient with all columns divided by the best embedding's gradient, for at least ``least`` columns.
+    """Return the ratio of the gradient with all columns to the gradient with the best embedding.
 
-    ``learner`` names the learner, if a part runs several.
+    There is one ratio for each number of columns that is at least ``least``. ``learner`` names the learner, if a part
+    runs several.
     """
     start = f"{learner}, " if learner else ""
     embedded, full = (rows_of(evidence, part, f"{start}{each}") for each in ("embedding", "all columns"))

@@ -28,14 +28,14 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 RADIUS = 1.0
 STEPS = 200
 UNBOUNDED = 10**9
-"""A rank that no instance reaches, so that the number of blocks is that of the proof."""
+"""A rank above that of every instance; with this rank, an instance has as many blocks as in the proof."""
 
 
 class BlockLabels(BoundedRecords):
     """Records ``e_j`` with the labels 0 or ``high``, one data set for each trial; only their counts are stored."""
 
     def __init__(self, low: Tensor, high: Tensor, *, label: float) -> None:
-        """Take the numbers of records of each block with each label, shapes ``(trials, blocks)``."""
+        """Take, for each label, the number of records in each block, shapes ``(trials, blocks)``."""
         self.loss, self.row_norm = ABSOLUTE, 1.0
         self.rows = low.new_zeros(0, low.shape[1])
         self._low, self._high, self._label = low, high, label
@@ -92,6 +92,6 @@ def _of_epsilon(epsilon: float, sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def excess(weights: Tensor, mu: Tensor, label: float) -> Tensor:
-    """Return the mean absolute loss over all labels minus that of the weights ``mu label``."""
+    """Return the mean absolute loss of ``weights`` over all labels, minus that of the weights ``mu label``."""
     lost = mu * (label - weights).abs() + (1 - mu) * weights.abs()
     return (lost - 2 * label * mu * (1 - mu)).mean(dim=1)

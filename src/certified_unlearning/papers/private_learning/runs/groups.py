@@ -113,11 +113,11 @@ SOLVER_PASSES = 50
 def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of a private model that is learned anew when the deletions that it covers are used up.
 
-    This model covers the largest number of deletions at which its accuracy is at least that of another system minus
-    `CLOSE`. If there is no such number, there are no rows.
+    The accuracy of this model is at least that of another system minus `CLOSE`. Among such private models, it is the
+    one that covers the largest number of deletions. If there is no such model, there are no rows.
 
     Args:
-        private: The rows of private models, in the order of the number of deletions.
+        private: The rows of private models, ordered by the number of deletions.
         beside: The rows of the other system, for the same numbers of deletions.
     """
     good = [row for row, other in zip(private, beside, strict=True) if row["accuracy"] >= other["accuracy"] - CLOSE]

@@ -41,7 +41,7 @@ class SignInstance:
         return signs.mul_(self.scales)
 
     def targets(self, rows: Tensor, draws: Draws, *, noise: float) -> Tensor:
-        """Return the scores of the best weights, plus or minus ``noise`` with a fair sign."""
+        """Return the scores of the best weights, plus or minus ``noise``; both signs are equally likely."""
         scores = rows @ self.best
         return scores + noise * (draws.uniform(len(rows)) - 0.5).sign() if noise else scores
 

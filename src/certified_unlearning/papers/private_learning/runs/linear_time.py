@@ -1,10 +1,10 @@
 """X14: recursive regularisation in linear time, by phased descent (Theorem 20, part 2).
 
-Each record is used once, by one step of one pass (Algorithm 17) on a block of its stage's chunk. Replacing the record
-moves the result of the pass by at most ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of
-``2 eta G`` times the multiplier of one Gaussian release therefore makes every pass private, and different passes use
-different records. The printed noise uses the number of all records, and is too small. Steps are capped at Lemma 23's
-limit.
+Each stage has its own chunk of the records, and splits this chunk into blocks. One pass (Algorithm 17) is made over
+each block, and each step of the pass uses one record. Every record is therefore used once. Replacing a record moves the
+result of its pass by at most ``2 eta G``, if ``eta`` is at most ``1 / (H + H_Delta)`` (Lemma 23). Noise of ``2 eta G``
+times the multiplier of one Gaussian release therefore makes every pass private, and different passes use different
+records. The printed noise uses the number of all records, and is too small. Steps are capped at Lemma 23's limit.
 
 Each block of Algorithm 16 has half the records and a quarter of the step size of the block before, as for losses that
 are not strongly convex. Lemma 24, on which the proof depends, has ``ln ln n`` blocks of equal size, each with the step

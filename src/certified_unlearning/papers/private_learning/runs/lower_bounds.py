@@ -34,7 +34,10 @@ def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[int, float, Tensor]:
-    """Return the number of blocks, the bias, and fair signs for Theorem 11's instance without records of zeros."""
+    """Return the number of blocks, the bias, and the signs for Theorem 11's instance.
+
+    Both signs are equally likely. The instance is the variant without records of zeros.
+    """
     instance = theorem_11_instance(Setting(n=n, d=n, epsilon=epsilon, delta=delta, radius=RADIUS))
     count = max(1, round(instance.blocks))
     signs = normal_rows([generator_key], torch.zeros(1, count, dtype=torch.float64)).sign()[0]

@@ -1,4 +1,4 @@
-"""X8 and X9: gradients of the population risk, by the tree-based Spider and by recursive regularisation."""
+"""Gradients of the population risk after the tree-based Spider (X8) and after recursive regularisation (X9)."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Records of many trials at once, with separate data for each trial, and records that each represent several copies.
 
-The engine learns all trials from the same records. In an experiment, each trial has its own records, which for squared
+The engine runs all trials on the same records. In an experiment, each trial has its own records, which for squared
 loss are given by two moments. Some experiments have many equal records; computations use only one of them.
 """
 
@@ -20,7 +20,7 @@ class StackedMoments(BoundedRecords):
     def __init__(
         self, squares: Tensor, moments: Tensor, *, n: int, features: int, loss: ScalarLoss, row_norm: float
     ) -> None:
-        """Take the moments of records that meet their bounds.
+        """Take the moments of each trial's records; the records must meet their bounds.
 
         Args:
             squares: ``X'X / n``, shape ``(trials, active, active)``, or its diagonal if it is diagonal, ``(trials,
@@ -75,7 +75,10 @@ class RepeatedRecords(BoundedRecords):
     """Records that each occur several times: computations use one copy, and counts include all copies."""
 
     def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
-        """Take the distinct records, and enforce their bounds, with the same errors as `BoundedRecords`."""
+        """Take the distinct records and enforce their bounds.
+
+        Raises the same errors as `BoundedRecords`.
+        """
         super().__init__(rows, targets, loss=loss, row_norm=row_norm)
         self._copies = copies
 

@@ -54,7 +54,7 @@ def embedded(
 
 
 def reduction_rows(sweep: PrivateGradients) -> pd.DataFrame:
-    """Return the rows of X15: two learners on rows with more and more columns of zeros, and on their embeddings."""
+    """Return the rows of X15: two learners on rows with more and more columns of zeros, and on embedded rows."""
     records, tables = _records(sweep, min(sweep.reduction_n)), []
     for name, learn in _learners(sweep).items():
         for features in sweep.reduction_features:

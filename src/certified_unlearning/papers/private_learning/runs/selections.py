@@ -42,7 +42,10 @@ def search_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def boosting_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """Return the rows of X6: one run on all records, one on a chunk, and boosting, on records of one feature."""
+    """Return the rows of X6: one run on all records, one run on a chunk, and boosting.
+
+    The records have one feature.
+    """
     instance = SignInstance(torch.ones(1, dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64))
     problem = LinearProblem(n=sweep.boosting_n, features=1, row_norm=1.0, loss=SQUARED, radius=0.7)
     plan = Boosting.plan(problem, _planner(sweep), epsilon=sweep.epsilon)

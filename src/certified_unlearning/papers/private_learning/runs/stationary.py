@@ -117,7 +117,7 @@ def along(
         path: The weights ``w_0`` to ``w_T``, each a separate tensor of shape ``(trials, features)``.
         steps: The number ``T`` of steps.
         step_size: The step size ``eta`` of ``w_(t + 1) = w_t - eta g_t``.
-        seed: The seed by which the measured weights are drawn, uniformly among ``w_1`` to ``w_(T - 1)``.
+        seed: The seed with which the measured weights are drawn, uniformly among ``w_1`` to ``w_(T - 1)``.
     """
     places = 1 + Draws.at(seed, "looks", steps).integers(max(1, steps - 1), LOOKS)
     looks = set(places.tolist() if steps > LOOKS else range(1, max(2, steps)))

@@ -8,7 +8,7 @@ import numpy as np
 def lemma_25_deviation(*, n: int, d: int) -> float:
     """Return the expected difference of population and empirical gradients on the instance of E30.
 
-    Rows are ``(e_0 + e_i) / sqrt(2)`` with ``i`` uniform on ``d`` places. The slope on a row is 1 if any of the ``n``
+    Rows are ``(e_0 + e_i) / sqrt(2)`` with ``i`` uniform over ``d`` places. The slope on a row is 1 if any of the ``n``
     records has the same ``i``, and otherwise -1. The first coordinates of the two gradients differ by ``sqrt(2)`` times
     the share of places ``i`` that no record has. The squares of the other coordinates' differences sum to at most ``(1
     / n + 1 / d) / 2``; this sum is left out.

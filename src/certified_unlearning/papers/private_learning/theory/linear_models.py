@@ -1,8 +1,8 @@
 """Ullah (2024), chapter 2: parameters, rates and lower bounds of private linear models, as printed and as corrected.
 
 Notation: rows of norm at most ``X``, ``phi_y(0) <= Y^2``, smoothness ``H`` and slope ``G`` of the scalar loss, a bound
-``D`` on the best weights, and ``d`` features. Constants of rates are 1. Errors of the source are named ``E`` and a
-number, as in this project's notes. Formulas on which privacy depends are only in `accounting.private`.
+``D`` on the best weights, and ``d`` features. Constants of rates are 1. Errors of the source are named ``E``
+followed by a number, as in this project's notes. Formulas on which privacy depends are only in `accounting.private`.
 """
 
 import math
@@ -58,8 +58,8 @@ def theorem_8_bound(regret: float, setting: Setting, *, stability: int = 8) -> f
     Args:
         regret: The regret ``R`` of Lemma 7.
         setting: The constants.
-        stability: The constant ``c_0`` of Lemma 6: 8 with the sharp self-bounding constant, and 16 with the printed one
-            (E20), for which the theorem's constants are 34 and 33.
+        stability: The constant ``c_0`` of Lemma 6: 8 with the sharp self-bounding constant, or 16 with the printed one
+            (E20). For ``c_0 = 16``, the theorem's constants are 34 and 33.
     """
     first, second = (18, 17) if stability == 8 else (34, 33)
     return first * regret + second * setting.reach * setting.at_zero / math.sqrt(setting.n)
@@ -249,7 +249,7 @@ def theorem_13(setting: Setting) -> float:
 def lipschitz_rate(setting: Setting) -> float:
     """Return Table 2-I's upper rate for Lipschitz losses.
 
-    For a small rank, it is that of prior work; for a large rank, it is that of Theorems 12 and 32.
+    For a small rank, the rate is that of prior work; for a large rank, the rate is that of Theorems 12 and 32.
     """
     scale = setting.lipschitz * setting.radius * setting.row_norm
     return scale * (math.sqrt(setting.d) / setting.budget if setting.d <= setting.budget else setting.budget**-0.5)

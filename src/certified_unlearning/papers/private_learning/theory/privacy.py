@@ -23,8 +23,8 @@ from certified_unlearning.errors import ParameterError
 def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: float) -> tuple[float, float]:
     """Return the epsilon and delta of ``releases`` (epsilon, delta)-private releases, by Theorem 6 with its constant 2.
 
-    The epsilon is ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
-    ``k delta + slack``. The usual constant, ``sqrt(2)``, is smaller than 2, so the theorem holds.
+    The epsilon is ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}``,
+    and the delta is ``k delta + slack``. The usual constant, ``sqrt(2)``, is smaller than 2, so the theorem holds.
     """
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=1, releases=releases)
@@ -90,7 +90,7 @@ def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensit
     Args:
         scores: The score of each candidate.
         epsilon: The epsilon of pure privacy; the mechanism uses the share `SELECTION_SHARE` of it.
-        sensitivity: The sensitivity ``Delta``: the largest movement of a score by one record.
+        sensitivity: The sensitivity ``Delta``: the largest change of a score that one record can cause.
 
     Raises:
         ParameterError: There is no candidate.
