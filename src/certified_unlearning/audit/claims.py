@@ -64,7 +64,7 @@ class Claim:
         )
 
     def shown(self, rate: float, log_p: float) -> "LowerBound":
-        """Return the lower bounds that the probabilities of one event imply, at the claim's deltas.
+        """Return lower bounds on epsilon and ``mu``, given probabilities of one event. They hold at the claim's deltas.
 
         Args:
             rate: Lower bound on the event's probability under the model's distribution.

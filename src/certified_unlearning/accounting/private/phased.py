@@ -163,7 +163,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of weights from the weights with exact noise, summed over all phases."""
+        """Largest distance of a phase's weights from the weights with exact noise, added up over all phases."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property
