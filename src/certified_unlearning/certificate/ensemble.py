@@ -159,7 +159,7 @@ class EnsembleCertificate(LedgerCertificate):
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
         """Return how records were removed from a version."""
-        return "bounding the answers of shards without these records, and training shards again whose budget was spent"
+        return "bounding the answers of shards without these records, and retraining the shards whose budget was spent"
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return how many removed records the parameters still depend on."""

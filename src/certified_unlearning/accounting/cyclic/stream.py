@@ -309,7 +309,7 @@ class Steps:
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest possible distance of two runs: its limit if all removed records differ in every step."""
+        """Return the largest possible distance of two runs: all removed records differ in infinitely many steps."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 

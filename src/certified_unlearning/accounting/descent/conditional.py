@@ -117,7 +117,7 @@ def conditional_mu(
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, or ``M / m`` if learning starts at 0.
-        beta: Largest probability of the pasts for which ``mu`` does not hold.
+        beta: Largest probability that the past is one for which ``mu`` does not hold.
         rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
             exact phase, from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is
             counted.

@@ -40,7 +40,7 @@ from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
 
 RESOLUTION_SHARE = 1e-3
-"""Largest allowed error of published numbers due to rounding, divided by the distance ``budget / m`` of the means."""
+"""Largest allowed error of the published numbers, divided by the distance ``budget / m`` of the means."""
 ROUNDING_SHARE = 0.05
 """Share of the budget that the rounding of one evaluated gradient may take."""
 

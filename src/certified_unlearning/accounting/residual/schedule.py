@@ -40,7 +40,7 @@ remainders may use this share, which is divided among the records."""
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return a bound on the gradient at a reading. It keeps the reading's last step at most `START_MOVE` long."""
+    """Return a bound on a reading's gradient. Up to the bound, the reading's last step is at most `START_MOVE` long."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 

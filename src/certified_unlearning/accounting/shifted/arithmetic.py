@@ -74,7 +74,10 @@ TRIANGLE_FACTOR = 10.0
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return a function for analyses of exact steps, which multiplies ``floor_of`` by `TRIANGLE_FACTOR`."""
+    """Return a function whose results are `TRIANGLE_FACTOR` times the results of ``floor_of``.
+
+    Analyses of exact steps need this function.
+    """
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)

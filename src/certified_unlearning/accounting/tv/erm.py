@@ -160,7 +160,7 @@ def noisy_step_size(
 def theorem_22(problem: ConvexProblem) -> Parameters:
     """Return the parameters with which accelerated noisy SGD recomputes for a share ``rho`` of edits.
 
-    The parameters are those of the second branch of the theorem. It applies Proposition 1 with stability
+    The parameters are those of the second branch of the theorem. This branch applies Proposition 1 with stability
     ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``, ``T = (H D n rho / (G sqrt(d)))^(2/5)`` and
     ``m = (G / (H D))^2 T^3``. The rate is ``H D^2 / T^2``. The first branch of the theorem is `proposition_3`. The
     rates do not show which branch is better for actual numbers of records.

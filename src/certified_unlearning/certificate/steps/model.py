@@ -223,7 +223,10 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_learning_steps(self) -> None:
-        """Raise `CertificateError` if the theorems of Descent-to-Delete need a ball or more learning steps."""
+        """Raise `CertificateError` if the published theorems cannot be used.
+
+        The theorems of Descent-to-Delete need a ball and a minimum number of learning steps.
+        """
         if self.radius is None:
             raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
         if not self.unlearning_steps:
