@@ -210,8 +210,8 @@ def test_an_attack_is_called_an_attack_and_proves_nothing() -> None:
     found = gaussian(0.0, 200)
     said = str(found)
     assert said.startswith("attack (no bound): area under the curve 0.")
-    assert "at 1.0% false positives " in said
-    assert "at 0.1% false positives: too few models to say" in said
+    assert "at a false-positive rate of 1.0%, " in said
+    assert "at a false-positive rate of 0.1%: too few models to say" in said
     assert "An attack that finds nothing proves nothing" in said
     assert "passed" not in said
     after = found.to_dict()["after"]

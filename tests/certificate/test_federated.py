@@ -30,7 +30,7 @@ def test_it_states_the_bound_of_a_round_over_all_rounds_and_counts_clients() -> 
         ({"n": 38}, "states n = 38, but it must be n_learned - deleted = 37"),
         ({"requests": 4}, "states requests = 4, but it must be 1 to deleted = 3"),
         ({"requests": 0}, "states requests = 0, but it must be 1 to deleted = 3"),
-        ({"loss": "softmax"}, "states loss = 'softmax', but it must be the one for its number of classes"),
+        ({"loss": "softmax"}, "states loss = 'softmax', but it must be the loss for this number of classes"),
         ({"not_promised": ()}, "states the wrong not_promised"),
         ({"assumptions": ()}, "states the wrong assumptions"),
         ({"lost_releases": 1}, "states the wrong not_promised"),

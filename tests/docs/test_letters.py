@@ -171,10 +171,10 @@ def test_the_page_of_each_case_says_what_the_letter_says(heading: str, pages: di
 
 def test_the_letters_results_are_those_of_the_pages(pages: dict[str, str]) -> None:
     assert (
-        "At most 548 of 1,000 such guesses (54.8 %) are right on average; with a coin, about 500 are."
+        "At most 548 of 1,000 such guesses (54.8 %) are right on average; a coin is right about 500 times."
         in pages["newton"]
     )
-    assert "at most [548] of 1,000 such guesses are right on average; with a coin, 500\n> are." in LETTERS
+    assert "at most [548] of 1,000 such guesses are right on average; a coin is\n> right 500 times." in LETTERS
     assert "500 of 1,000 such guesses (50 %) are right on average, as with a coin." in pages["exact"]
     assert "500 of 1,000 such guesses are right on average, as with a coin." in letters()["Removed exactly"]
 

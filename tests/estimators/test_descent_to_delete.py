@@ -138,10 +138,10 @@ def test_published_state_compares_with_retraining_noised_once_unless_told_otherw
     fitted = model(PublishedStateDescentToDelete).fit(*parity).unlearn([3, 4])
     assert fitted.certificate_.accountant == "descent-to-delete conditional"
     assert "added once" in fitted.certificate_.comparator
-    assert "no statement about a model that is retrained" not in fitted.privacy_report()
+    assert "nothing about a model that is retrained" not in fitted.privacy_report()
     tightened = model(PublishedStateDescentToDelete, accountant="shifted").fit(*parity).unlearn([3, 4])
     assert "continues from each published model" in tightened.certificate_.comparator
-    assert "no statement about a model that is retrained and noised once" in tightened.privacy_report()
+    assert "nothing about a model that is retrained and noised once" in tightened.privacy_report()
     with pytest.raises(ParameterError, match="accountant 'conditional' needs published state"):
         model(SecretStateDescentToDelete, accountant="conditional").fit(*parity)
 

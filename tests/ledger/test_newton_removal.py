@@ -305,7 +305,7 @@ def test_the_command_line_says_against_what(tmp_path: Path) -> None:
     run(app, ["request", model, "--id", "p3"])
     said = run(app, ["apply", model])
     assert "removed 2 records of 1 person by a Newton step" in said.output
-    assert "against an exact refit with the same noise, requests fixed in advance: epsilon = " in said.output
+    assert "against an exact refit with the same noise, for requests fixed in advance: epsilon = " in said.output
     assert "No guarantee for the remaining records" in said.output
     assert run(app, ["verify", model]).exit_code == 0
     assert "by a Newton step" in run(app, ["status", model]).output

@@ -1,26 +1,34 @@
-"""Privacy accounting: pure functions of numbers that need no data and no tensors. Each analysis has a folder.
+"""Privacy accounting: pure functions of numbers that need no data and no tensors.
 
-===============  ==========================================================================================
-`core`           what all analyses share: constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
-`langevin`       Langevin unlearning: `lsi` (as published), `hoelder` (with optimised exponents), `planning` (of steps,
-                 noise or records), `stationarity` (the cost of finite learning), `accountants` (by name)
-`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic` (the cost of rounding)
-`cyclic`         shifted interpolation for mini-batches: `stream` of requests, `planning`, `accountants`
-`descent`        Descent-to-Delete: `published`, `shifted` (a tighter bound), `conditional` (the state is published,
-                 and the comparator is retraining that is noised once)
-`residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
-                 the `schedule` by which data are read
-`deletion`       *Forget Unlearning*: `planning`, its `conditions`, the `rates` of Rényi bounds, risk (`utility`),
-                 attack advantage (`soundness`)
-`tv`             exact unlearning by total variation: how often an edit causes a recomputation (`subsampling`,
-                 `recomputation`, `tree`), published parameters (`erm`, `one_pass`), `planning`
-`private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,
-                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches; and the `guarantee` for one
-                 record and for several
-`accountant`     what an accountant declares; `accountants`: all accountants; `assumptions`: what they assume, in words;
-                 `guarantees`: the numbers of a certificate
-`streams`        the requests to one model, and the guarantee so far, which each request updates
-===============  ==========================================================================================
+Each analysis has a folder:
+
+- `core` contains what all analyses share: constants (`problem`, `losses`), curves and their conversion (`curves`,
+  `conversion`), and bounds on rounding errors (`rounding`).
+- `langevin` analyses Langevin unlearning. Its modules are the published bound (`lsi`), the bound with optimised
+  exponents (`hoelder`), plans of steps, noise or records (`planning`), the cost of finite learning (`stationarity`),
+  and the accountants by name (`accountants`).
+- `shifted` contains shifted interpolation (`interpolation`), which is exact on quadratics. Its module `arithmetic`
+  computes the cost of rounding.
+- `cyclic` contains shifted interpolation for mini-batches: streams of requests (`stream`), plans (`planning`) and
+  accountants (`accountants`).
+- `descent` contains three analyses of Descent-to-Delete: the published one (`published`), a tighter one (`shifted`),
+  and one for a published state (`conditional`), whose comparator is retraining that is noised once.
+- `residual` analyses noise on weights whose gradient is certified to be small. Its modules include the guarantee of a
+  release (`release`), Newton removal (`newton`), rounding errors (`rounding`), and the schedule that decides when data
+  are read (`schedule`).
+- `deletion` contains the theorems of *Forget Unlearning*: plans (`planning`), the conditions of the theorems
+  (`conditions`), rates of Rényi bounds (`rates`), risk (`utility`), and the advantage of attacks (`soundness`).
+- `tv` analyses exact unlearning by total variation: how often an edit causes a recomputation (`subsampling`,
+  `recomputation`, `tree`), published parameters (`erm`, `one_pass`), and plans (`planning`).
+- `private` analyses differential privacy of linear models. Its module `guarantee` covers one record and several
+  records. The other modules describe releases, selections, losses and the learning methods.
+
+The following modules are not in a folder:
+
+- `accountant` defines what an accountant declares, and `accountants` lists all accountants.
+- `assumptions` describes the assumptions of the accountants in words.
+- `guarantees` computes the numbers of a certificate.
+- `streams` stores the requests to one model and the guarantee so far, which each request updates.
 
 Formulas that are needed only for a paper's claims and figures are in `papers`, in the ``theory`` of that paper.
 """

@@ -58,7 +58,7 @@ SEEDED_NOISE = (
 """The reason why noise is not secret if a seed can repeat it."""
 ROUNDING_INCLUDED = "the guarantee includes rounding errors"
 SUMS_OF_PRODUCTS = "matrix products are assumed to be computed as sums of products, as all usual libraries compute them"
-"""A condition of bounds on rounding."""
+"""A condition under which the bounds on rounding hold."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",

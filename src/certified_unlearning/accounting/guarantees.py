@@ -34,7 +34,7 @@ def as_computed(
     start: float = 0.0,
     projects: bool = False,
 ) -> accounting.Problem:
-    """Return a problem with the engine's rounding for a variant of a mechanism.
+    """Return the problem, including the rounding errors that the engine makes in a variant of a mechanism.
 
     Args:
         problem: The constants.
@@ -177,7 +177,7 @@ def added_to_delta(
         dimension: Number of parameters, ``d``.
         start: Mean of every coordinate of the start.
         exact_epsilon: The epsilon in exact arithmetic. The additions do not decrease as this epsilon grows.
-        epsilon: The epsilon with rounding.
+        epsilon: The epsilon that includes rounding.
 
     Raises:
         AssumptionError: The addition is more than delta.
@@ -257,7 +257,7 @@ def cyclic_guarantee(
 
     Args:
         problem: The constants of a batch, as for `cyclic.stream.curve`.
-        schedule: Noise, cycle, learning steps, and the requests. Without requests, epsilon is 0.
+        schedule: Noise, cycle, learning steps and requests. Without requests, epsilon is 0.
         delta: Strictly between 0 and 1.
         stream: The stored effect of the requests, if it was kept. It is not compared with the schedule.
 

@@ -14,7 +14,7 @@ from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 
 
 class Stream:
-    """The requests to one model on cyclic mini-batches, the target, and the guarantee so far.
+    """The requests to one model that uses cyclic mini-batches, with the target and the guarantee so far.
 
     A stream is a value: `after` returns a new stream with one more request. The new stream reuses the results of the
     old one, so the time of a request does not depend on the number of earlier requests. Results are cached in the
@@ -74,7 +74,7 @@ class Stream:
 
         Raises:
             ParameterError: Fewer than ``records`` records remain, or the records cannot be at these places.
-            InfeasibleError: There are too many steps, as for `stream.curve`.
+            InfeasibleError: There are too many steps. The limit is that of `stream.curve`.
         """
         return self._asked(records, places).before
 

@@ -1,4 +1,4 @@
-"""Audits: attacks on a model whose success gives a lower bound, to compare with a certificate's upper bound.
+"""Audits: attacks whose success on a model gives a lower bound, to compare with a certificate's upper bound.
 
 `audit` attacks removed canaries in one run or in several. `two_laws` compares many unlearned models with many models of
 the comparator; `compare_laws` compares the models of any two methods in the same way. If noise is added on publication,

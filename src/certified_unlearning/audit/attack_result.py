@@ -112,7 +112,7 @@ class AttackResult:
         """Return the rate of unlearned records that are found at a given rate of false positives.
 
         Args:
-            false_positives: Share of the never seen records that the attack wrongly takes for unlearned records.
+            false_positives: Share of the never-seen records that the attack mistakes for unlearned records.
             before: Whether to attack the models before the removal.
 
         Returns:
@@ -179,7 +179,7 @@ class AttackResult:
         return {"area_under_the_curve": _named(area), "true_positives_at_false_positives": rates}
 
     def __str__(self) -> str:
-        """Return a report for people, as text."""
+        """Return a readable report, as text."""
         lines = [
             f"attack (no bound): area under the curve {_words(self.area)}"
             + ("" if self.area_before is None else f"; before unlearning {_words(self.area_before)}; a guess has 0.50")
@@ -187,10 +187,10 @@ class AttackResult:
         for rate in FALSE_POSITIVES:
             found, before = self.true_positives(rate), self.true_positives(rate, before=True)
             if found is None:
-                lines.append(f"at {rate:.1%} false positives: too few models to say")
+                lines.append(f"at a false-positive rate of {rate:.1%}: too few models to say")
             else:
                 lines.append(
-                    f"at {rate:.1%} false positives {_percent(found)} of the unlearned records are found"
+                    f"at a false-positive rate of {rate:.1%}, {_percent(found)} of the unlearned records are found"
                     + ("" if before is None else f"; before unlearning {_percent(before)}")
                 )
         lines += [

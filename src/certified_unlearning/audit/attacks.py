@@ -28,10 +28,10 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
-"""Number of models of each kind that every record needs so that each record gets its own variances.
+"""Smallest number of models of each kind with which every record gets its own variances.
 
-Otherwise, the Gaussians of all records share variances, as in Carlini et al. (2022). A model is of one of two kinds for
-a record: it unlearned the record, or it never saw it.
+Each record has two kinds of models: models that unlearned the record, and models that never saw the record. If a record
+has fewer models of a kind, the Gaussians of all records share variances, as in Carlini et al. (2022).
 """
 LEAST = 4 * LEAST_MODELS
 """Smallest number of models in both groups together."""
@@ -64,8 +64,8 @@ def likelihood_ratio_attack(
         learn: Function that learns a model, as in `audit`.
         unlearn: Function that unlearns records, as in `audit`.
         confidence: ``confidence(model, X, y)`` returns how sure a model is of each record's label, computed from the
-            published part of the model. The numbers must be approximately Gaussian across models, such as the log-odds
-            of the label. None: log-odds for classifiers, predictions for regressors.
+            published part of the model. The numbers, such as log-odds of the label, must be approximately Gaussian
+            across models. None: log-odds for classifiers, predictions for regressors.
         records: Number of attacked records, which are drawn at random, or their positions in ``X``. Every model learns
             from all other records and from half of the attacked ones.
         models: Number of models that learn and unlearn. At least a hundred are needed to learn much about a single
@@ -126,7 +126,7 @@ def attack_scores(
         method: Name of the method in reports.
 
     Returns:
-        The result; records are numbered by their columns.
+        The result; the number of a record is its column in ``scores``.
 
     Raises:
         DataError: Shapes differ, numbers are not finite, or there are too few models.
@@ -215,9 +215,9 @@ def _fitted(models: int, attacked: float) -> int:
 def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
     """Return the positions of the records that each model learns and unlearns, in a random order.
 
-    Among the models that are not attacked, every second model learns the half that the model before it did not learn.
-    So each record is learned by enough of these models, and not learned by enough of them. The attacked models are
-    independent of each other, as the intervals assume.
+    Among the models that are not attacked, every second model learns the half of the records that the previous model
+    does not learn. So each record is learned by enough of these models, and not learned by enough of them. The attacked
+    models are independent of each other, as the intervals assume.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]
@@ -259,7 +259,7 @@ def _result(
     method: str,
     positions: NDArray[np.int64],
 ) -> AttackResult:
-    """Return the result of an attack on the last models with the Gaussians of the first models."""
+    """Return the result of attacking the last models. The Gaussians are fitted to the first models."""
     fitted = _fitted(len(scores), attacked)
     ratios, separations = _attack(scores, unlearned, fitted)
     here = unlearned[fitted:]

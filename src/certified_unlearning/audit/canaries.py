@@ -149,7 +149,7 @@ def require_canaries(known: Known, target_range: tuple[float, float] | None) -> 
         target_range: Smallest and largest target; None for classes, or if no range is known.
 
     Raises:
-        DataError: The canaries have other columns or other labels than the records that stay.
+        DataError: The columns or labels of the canaries differ from those of the records that stay.
         ParameterError: There are too few canaries, or a number is invalid.
     """
     if known.rows.ndim != 2 or known.rows.shape[1] != known.X.shape[1] or len(known.rows) != len(known.labels):

@@ -64,7 +64,7 @@ class Claim:
         )
 
     def shown(self, rate: float, log_p: float) -> "LowerBound":
-        """Return the lower bounds that the probabilities of one event imply, at the claim's deltas.
+        """Return lower bounds on epsilon and ``mu`` at the claim's deltas. They follow from probabilities of one event.
 
         Args:
             rate: Lower bound on the event's probability under the model's distribution.

@@ -61,7 +61,7 @@ def audit_directory(
         removed: Number of canaries that are drawn, learned and removed. None: half of them.
         request_size: Number of canaries that one request removes; it should be as large as real requests to the model.
             The canaries' order is drawn in advance.
-        runs: Number of times that the model is learned again.
+        runs: Number of times the model is learned again.
         alpha: Largest probability that an honest model is called ``violated``.
         device: ``auto``, ``cpu`` or ``cuda``. None: the device that `init` recorded.
         announce: Function that is called at the start with the approximate number of seconds that all learning takes.
@@ -141,7 +141,7 @@ class _Learned:
     Attributes:
         method: The method by which the model learned and unlearns.
         version: The last published version, with its secret state.
-        answered: The requests that were answered so far.
+        answered: The requests that have been answered so far.
     """
 
     method: LedgerMethod[Any]

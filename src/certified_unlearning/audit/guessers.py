@@ -24,15 +24,16 @@ from certified_unlearning.estimators.objective import PublicObjective
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
 PATH = 8
-"""Number of iterations before and after a solver's usual end. The weights after these iterations are compared with the
-published weights."""
+"""Largest distance, in iterations, from a solver's last iteration. The weights after all iterations within this
+distance are compared with the published weights."""
 WINDOW = 6
 """Number of steps of the path before and after the point nearest to the published weights.
 
-Differences along these steps do not affect the guess.
+The guess does not depend on differences of weights along these steps of the path.
 """
 UNKNOWN_NOISE = 1e-4
-"""Assumed variance of the error of a solver without noise, as a share of the mean variance of the canaries' effects."""
+"""Assumed variance of the error of a solver that adds no noise, divided by the mean variance of the canaries'
+effects."""
 POLISHED = 3
 """Number of Newton steps after a solver has ended.
 
@@ -77,7 +78,7 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
 
 
 def published_weights(published: Published, objective: PublicObjective) -> Array:
-    """Return the published weights of a linear model in the scale of its objective.
+    """Return the published weights of a linear model, on the scale of its objective.
 
     If there is an intercept, it is the last entry.
     """
@@ -104,7 +105,10 @@ class _Linearised:
 
     @classmethod
     def of(cls, objective: PublicObjective, known: Known, part: float) -> "_Linearised":
-        """Return the approximation at the minimiser on all records that stay and a share ``part`` of each canary."""
+        """Return the approximation at the minimiser of an objective in which each canary has the weight ``part``.
+
+        The records that stay have their full weight.
+        """
         rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
         canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
         weights, shares = (np.where(each > 0, *objective.class_weights[::-1]) for each in (targets, labels))
@@ -186,7 +190,10 @@ def guess_by_scores(learned: Callable[[Array, NDArray[Any]], Array], known: Know
 
 
 def scores_of(model: Any, known: Known) -> Array:
-    """Return how much a model prefers each canary's own label: its log-odds; for targets, the signed prediction.
+    """Return how much a model prefers each canary's own label.
+
+    For a classifier, this is the log-odds of the label, or the value of the decision function. For a regressor, it is
+    the prediction, with the opposite sign if the target is below the middle of all targets.
 
     Raises:
         ParameterError: The model has none of the prediction methods that are known here.
@@ -243,11 +250,11 @@ def objective_of(model: Any) -> PublicObjective | None:
 
 
 def path_of(model: Any, known: Known) -> list[Array]:
-    """Return the weights of a scikit-learn model after different numbers of iterations, around the solver's usual end.
+    """Return a scikit-learn model's weights after each number of iterations near the number at which its solver stops.
 
     A solver stops before it reaches the minimum. The remaining distance is larger than the distance by which a canary
-    moves the weights. The stopped weights are nearest to the weights that the same solver reaches without canaries
-    after about as many iterations.
+    moves the weights. Let the same solver learn without canaries. Its weights after about the same number of iterations
+    are nearest to the stopped weights.
 
     Args:
         model: A model that learned without canaries.

@@ -1,4 +1,4 @@
-"""Audits that compare two laws, which are probability distributions, with many models of each law.
+"""Audits that compare two laws (probability distributions) by means of many models that are drawn from each law.
 
 Many models unlearn chosen records. They are compared with equally many models of the certificate's comparator.
 
@@ -39,7 +39,7 @@ class EventCounts:
         likely: Number of models with the event, among the models of the first distribution. The event was chosen to be
             likely under this distribution.
         likely_of: Number of all models of the first distribution.
-        rare: Number of models with the event, among those of the other distribution.
+        rare: Number of models with the event, among the models of the other distribution.
         rare_of: Number of all models of the other distribution.
     """
 
@@ -101,7 +101,7 @@ class TwoLawResult:
         return "nothing found" if self.claim.is_below(self.control()) else "no power"
 
     def __str__(self) -> str:
-        """Return a report for people, as text."""
+        """Return a readable report, as text."""
         found, control, by_mu = self.bound(SHOWN), self.control(SHOWN), self.claim.mu is not None
         claimed = self.claim.epsilon if self.claim.mu is None else self.claim.mu
         word, unit = "certified" if self.certified else "claimed", "mu" if by_mu else "epsilon"
@@ -147,7 +147,8 @@ def two_laws(
         gone: Positions of the records that one request removes.
         trials: Number of models of each distribution.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models that choose the event; the others count it.
+        choosing: Share of the models with which the event is chosen. The other models count how often it
+            happens.
         random_state: Seed of all noise, so that the result can be repeated. Repeating an audit with the same seed gives
             no new evidence. None: the seed comes from the operating system.
 
@@ -194,7 +195,8 @@ def compare_laws(
             found.
         claim: The claim to refute. None: the claim that the distributions are equal.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models that choose the event; the others count it.
+        choosing: Share of the models with which the event is chosen. The other models count how often it
+            happens.
         method: Name of the method in reports.
         certified: Whether a certificate states the claim.
 
@@ -229,7 +231,7 @@ def _models(given: ArrayLike, name: str) -> Array:
         models = models[:, None]
     if models.ndim != 2 or len(models) < LEAST_TRIALS or not np.isfinite(models).all():
         raise DataError(
-            f"`{name}` must hold the finite numbers of at least {LEAST_TRIALS} models, in an array of shape (trials, "
+            f"`{name}` must hold finite numbers for at least {LEAST_TRIALS} models, in an array of shape (trials, "
             f"numbers); got shape {models.shape}"
         )
     return models

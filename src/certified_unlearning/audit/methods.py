@@ -169,8 +169,8 @@ class GivenMethod:
     Attributes:
         learns: Function that returns a model that learned from records.
         unlearns: Function that returns the model without some of these records.
-        publishes: Function that returns the published part of a model; None if weights are published, or scores of the
-            canaries.
+        publishes: Function that returns the published part of a model. If None, the weights of a model with a known
+            objective are published, and scores of the canaries otherwise.
         claims: The claim about the model.
         name: Name of the method in reports.
     """

@@ -31,7 +31,7 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 VERDICT = 1e-3
 """Largest share of honest methods that are called ``violated``."""
 AIM = 2.0
-"""The ``mu`` of the mechanism for which `least_right` is optimised, if there are several runs."""
+"""If there are several runs, `least_right` is optimised for a mechanism with this ``mu``."""
 
 
 def audit(
@@ -82,11 +82,11 @@ def audit(
             is certain of only a few.
         by_class: Whether a fixed number of canaries is drawn from each class, for methods whose constants depend on the
             number of records in a class.
-        runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To find
-            out that one record of a request was not removed, set ``removed`` far below ``canaries`` and use several
-            runs.
+        runs: Number of runs, each with newly drawn members. One run exposes a removal that failed completely. To detect
+            that one record of a request was not removed, set ``removed`` far below ``canaries`` and use several runs.
         least_right: With several runs, the smallest number of right guesses with which a run counts as a success. None:
-            the number is chosen before the first run, from the other numbers alone, for violations of moderate size.
+            the number is chosen before the first run. It depends only on the other numbers of the audit, and is
+            optimised for violations of moderate size.
         claim: The claim of a method without a certificate. None: the claim that the method has the same distribution as
             learning again.
         request_size: Number of records that each request removes from an estimator of this package. None: one request
@@ -146,7 +146,7 @@ _ASSUMED = (
 class _Audit:
     """The runs of one audit.
 
-    They share the canaries and the guess.
+    All runs share the canaries and the guess.
     """
 
     method: AuditedMethod
@@ -189,7 +189,7 @@ class _Audit:
         return self.rng.permutation(np.concatenate(chosen))
 
     def _guessed(self, model: Any, is_member: NDArray[np.bool_], ties: Array) -> int:
-        """Return the number of right guesses from what a model publishes."""
+        """Return the number of right guesses, which are based on what a model publishes."""
         scores = np.asarray(self.guess(self.method.published(model, self.known), self.known), dtype=np.float64)
         if scores.shape != is_member.shape or np.isnan(scores).any():
             raise ParameterError(

@@ -60,14 +60,15 @@ class AuditResult:
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        """Probability, for each run, of at least as many right guesses about a model that never saw the canaries.
+        """Probability, for each run, that at least as many guesses as observed are right by chance.
 
-        With one run and a claim of exact equality, this is the p-value of the claim.
+        It is computed for a model that never saw the canaries. With one run and a claim of exact equality, this is the
+        p-value of the claim.
         """
         return tuple(math.exp(self.guessing.log_p_value(run.right)) for run in self.runs)
 
     def bound(self, alpha: float | None = None) -> LowerBound:
-        """Return a lower bound from the model after the removal.
+        """Return lower bounds on epsilon and ``mu``, computed from the model after the removal.
 
         Args:
             alpha: Largest probability that the bound is above the truth. None: the ``alpha`` of the verdict. Bounds at
@@ -142,7 +143,7 @@ class AuditResult:
         )
 
     def __str__(self) -> str:
-        """Return a report for people, as text."""
+        """Return a readable report, as text."""
         runs = self.runs
         guesses = self.guessing.most_right
         after = ", ".join(str(run.right) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
@@ -162,11 +163,18 @@ class AuditResult:
             )
         if not self.certified and self.claim == Claim():
             lines.append("no epsilon is certified: learning again without the records would have epsilon 0")
-        lines += [f"a run failed, so a fixed set of canaries was guessed: {each}" for each in self.failures]
+        lines += [
+            f"a run failed, and its guess was a set of canaries that was fixed beforehand; reason: {each}"
+            for each in self.failures
+        ]
         return "\n".join([*lines, "Taken as given:", *(f"- {each}" for each in self.assumed)])
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the probability of right guesses by chance, its largest value if the claim holds, and the result.
+        """Plot the numbers of right guesses, and the probabilities of such numbers.
+
+        One curve is the probability of at least this many right guesses about a model that never saw the canaries. The
+        other curve is the largest probability that the claim allows. Vertical lines are the numbers of right guesses of
+        the runs.
 
         Args:
             ax: Matplotlib axes; None creates new ones.

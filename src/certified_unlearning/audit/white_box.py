@@ -54,7 +54,7 @@ class WhiteBoxResult:
         return self.claim.mu is not None and self.mu > self.claim.mu
 
     def __str__(self) -> str:
-        """Return a report for people, as text."""
+        """Return a readable report, as text."""
         certified = "anything" if self.claim.mu is None else ceiling(self.claim.mu)
         return (
             f"certified mu at most {certified}; the exact mu for these records is {self.mu:.2g} to "
@@ -78,7 +78,7 @@ def white_box(estimator: Any, X: Any, y: Any, gone: ArrayLike) -> WhiteBoxResult
     Raises:
         ParameterError: The estimator is not one of this package.
         DataError: A position is outside ``X``.
-        AssumptionError: The estimator adds noise elsewhere than on publication, or has more than two classes.
+        AssumptionError: The estimator does not add its noise on publication, or has more than two classes.
     """
     if not hasattr(estimator, "_require_law"):
         raise ParameterError(f"white_box takes an estimator of certified_unlearning, got {type(estimator).__name__}")

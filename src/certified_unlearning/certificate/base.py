@@ -101,7 +101,7 @@ class Certificate(BaseModel):
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What the guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """A condition that sentences state before the share of right guesses; empty unless the guarantee is an equality."""
+    """A condition that `meaning` names before the share of right guesses; empty unless the guarantee is an equality."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 
@@ -161,7 +161,7 @@ class Certificate(BaseModel):
         return self.stated().share if proved else None
 
     def all_shares(self) -> tuple[Share, ...]:
-        """Return all shares of right guesses that the certificate's sentences name."""
+        """Return all shares of right guesses that are mentioned in the certificate's sentences."""
         share = self.share()
         return () if share is None else (share,)
 
@@ -234,12 +234,12 @@ class Certificate(BaseModel):
 
     @property
     def not_checked(self) -> str:
-        """The number of assumptions that the software does not check, in words."""
+        """A phrase that states the number of assumptions that the software does not check."""
         return f"{counted(len(self.unchecked), 'assumption')} not checked"
 
     @abstractmethod
     def limits(self) -> Mapping[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible, and the possible values in words."""
+        """Return, for each field, whether its value is possible, and a description of the possible values."""
 
     @abstractmethod
     def recomputed(self) -> Mapping[str, Any]:
@@ -247,7 +247,7 @@ class Certificate(BaseModel):
 
         Raises:
             CertificateError: The constants are impossible.
-            ParameterError: A formula refuses the constants.
+            ParameterError: A formula is not valid for the constants.
         """
 
     def words(self) -> Mapping[str, Any]:
@@ -296,7 +296,7 @@ class Certificate(BaseModel):
             raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
 
     def require_words(self, due: Mapping[str, Any], source: str = "constants") -> None:
-        """Raise `CertificateError` for the first text that differs from the right text."""
+        """Raise `CertificateError` for the first text that differs from the expected text."""
         for name, right in due.items():
             said = getattr(self, name)
             if said != right:
@@ -324,7 +324,7 @@ class Certificate(BaseModel):
     def write(self, path: str | Path) -> None:
         """Write the certificate as JSON, atomically.
 
-        Write any evidence into the same folder.
+        If the certificate has evidence, write the evidence into the same folder as the certificate.
         """
         write_model(path, self)
 
@@ -364,14 +364,14 @@ def _require_sizes(stated: Any, name: str = "") -> None:
 def bet_on_one(relation: Relation) -> str:
     """Return the bet on a single record.
 
-    Under replace-one, another record may be in its place.
+    Under ``replace-one``, the bet includes the case that another record has taken the place of this record.
     """
     other = ", or another in its place," if relation == "replace-one" else ""
     return f"one particular record{other} was in the training data"
 
 
 def the_left(n: int) -> str:
-    """Return the remaining records, in words."""
+    """Return a phrase for the remaining records."""
     return "the one record that is left" if n == 1 else f"the {n} records that are left"
 
 

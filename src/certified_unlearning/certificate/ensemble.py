@@ -26,7 +26,7 @@ COMPARATOR = (
     "slice that was drawn for its number, and with the same number of updates, constants and floating-point type"
 )
 ANEW = "the answers of the ensemble trained from the same starts on the same slices of the remaining records"
-"""The comparator of an answer, in short."""
+"""A short description of the comparator of an answer."""
 NOT_PROMISED = (
     "the guarantee does not cover parameters: until a shard is trained again, its parameters and boxes depend on the "
     "records that were removed from it, so both must stay secret",
@@ -51,11 +51,11 @@ class EnsembleCertificate(LedgerCertificate):
         comparator: The comparator of an answer.
         not_promised: What the certificate does not promise.
         n_learned: Number of records at the start.
-        deleted: Number of records that were deleted since then.
+        deleted: Number of records that have been deleted since the start.
         requests: Number of requests that deleted records.
         lost_releases: Number of versions that gave answers and were lost when the directory was restored from a backup
             without them; left out of the file if 0.
-        n: Number of records now.
+        n: Current number of records.
         features_in: Number of inputs of a network.
         hidden: Number of units of each hidden layer.
         classes: Number of classes, at least 2.
@@ -69,8 +69,8 @@ class EnsembleCertificate(LedgerCertificate):
         bound: Bound that gradients are clipped to.
         rounding: ``outward``; bounds with naive rounding would prove nothing.
         dtype: Floating-point type of training and of the bounds.
-        removed: The slices that lost records, request by request. A slice is stated by its number
-            ``shard x slices + slice`` and by the number of records that it lost.
+        removed: The slices that lost records, request by request. A slice is given by its number,
+            ``shard x slices + slice``, and by the number of records that it lost.
         pending: Number of records that left each shard since it was last trained; at most the largest budget.
         trained_again: Number of times a shard was trained again.
         assumptions: The assumptions of the guarantee.
@@ -138,9 +138,9 @@ class EnsembleCertificate(LedgerCertificate):
         """Return the whole statement, in technical terms."""
         pending = sum(self.pending)
         return (
-            f"answers are those of {counted(self.shards, 'shard')} trained on {the_left(self.n)}; of "
-            f"{counted(self.deleted, 'removed record')} {pending} {'is' if pending == 1 else 'are'} still in "
-            f"parameters, which must stay secret ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+            f"answers are those of {counted(self.shards, 'shard')} trained on {the_left(self.n)}; the "
+            f"parameters must stay secret, and still depend on {pending} of {counted(self.deleted, 'removed record')} "
+            f"({self.guarantee} by {self.mechanism}; {self.not_checked})"
         )
 
     @classmethod
@@ -153,13 +153,13 @@ class EnsembleCertificate(LedgerCertificate):
             sentence=f"certified: every answer of {release} is one of {ANEW}; if this is not certain, `unlearn "
             "predict` gives no answer, and whether an input has an answer reveals something about the records. The "
             "parameters depend on removed records until their shards are trained again, so the directory must stay "
-            "secret, and nothing of it is published",
+            "secret, and none of it is published",
         )
 
     @classmethod
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
         """Return how records were removed from a version."""
-        return "bounding what shards answer without them, and training those again whose budget was spent"
+        return "bounding the answers of shards without these records, and retraining the shards whose budget was spent"
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return how many removed records the parameters still depend on."""
@@ -203,8 +203,8 @@ class EnsembleCertificate(LedgerCertificate):
     def recomputed(self) -> dict[str, Any]:
         """Return the state of the ensemble after its requests.
 
-        A certificate cannot show that parameters and boxes follow from the records. `unlearn verify` of the model
-        directory checks that: it trains the shards again.
+        A certificate cannot show that parameters and boxes follow from the records. The command `unlearn verify`, run
+        on the model directory, checks this by training the shards again.
         """
         standing = replayed(Sharding(self.n_learned, self.shards, self.slices, self.budgets), self.removed)
         n = sum(standing.left)

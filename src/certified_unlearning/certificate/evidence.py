@@ -91,7 +91,7 @@ def unpacked(
         tensors = safetensors.torch.load(evidence)
         learned = Learned.of(tensors, network, bounding, budgets=budgets, smallest_batch=smallest_batch)
         if learned.differences != bounding.differences:
-            raise DataError("it has no lines of the last update")
+            raise DataError("it does not contain the linear bounds of the last update")
         rows, labels = tensors["rows"], tensors.get("labels")
         if {str(each.dtype) for each in (*learned.tensors.values(), rows)} != {f"torch.{dtype}"}:
             raise CertificateError(f"the evidence is not of type {dtype}")
@@ -113,7 +113,10 @@ def unpacked(
 
 
 def _in_present_words(constants: Tensor) -> Any:
-    """Return the constants in a file of evidence, with sentences in the wording of this release; None if unreadable."""
+    """Return the constants in a file of evidence, or None if the file cannot be read.
+
+    Sentences have the wording of this release.
+    """
     try:
         return in_present_words(json.loads(bytes(constants.tolist())))
     except (TypeError, ValueError, RecursionError):

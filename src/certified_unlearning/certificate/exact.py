@@ -24,7 +24,7 @@ COMPARATOR = (
     "together have the same probability distribution"
 )
 ANEW = "the same steps from scratch on the remaining records"
-"""The comparator of a release, in short."""
+"""A short description of the comparator of a release."""
 NOT_PROMISED = (
     "the guarantee does not protect the remaining records: learning is not private",
     "the guarantee does not hold if requests were chosen after seeing a model, a state, or the duration of a request",
@@ -32,13 +32,13 @@ NOT_PROMISED = (
     "before and after a request, reveal the removed record",
 )
 BY_CHANCE = (
-    "The software decided by chance, by a fixed rule, whether and from which step on the model's training was done "
-    "again without what was removed."
+    "The software decided by chance whether the model's training was done again without what was removed, and from "
+    "which step on. The rule for this decision is fixed."
 )
 NOTHING_AGAIN = (
-    "If nothing was done again, the new version has the old one's numbers, up to rounding; this page does not say "
-    "which happened. Even then the result holds under the conditions below: the same model was just as likely to come "
-    "out of a training without what was removed."
+    "If no training was done again, the new version has the same numbers as the old version, up to rounding; this page "
+    "does not say which happened. Even then the result holds under the conditions below: the same model was just as "
+    "likely to result from a training without what was removed."
 )
 """Descriptions of how a request was carried out, for the page that is given to a person."""
 OBLIVIOUS = Assumption(
@@ -55,15 +55,16 @@ REAL_NUMBERS = Assumption(
     by="the software computes in float64: distributions are equal up to its rounding, which includes the rounding of "
     "random numbers to 53 bits",
 )
-"""Assumptions that are the same for every exact algorithm; the two strings are only statements of such assumptions."""
+"""Assumptions that are the same for every exact algorithm. `SECRET_STATE` and `CONSTANTS_FIXED` are only the statements
+of such assumptions."""
 
 
 class EqualInLaw(Certificate):
     """The base of certificates of exact unlearning: model and stored state have the distribution of a fresh run."""
 
     provided = (
-        "if no request was made, and no record added, because of what a model said, its files showed, or how long a "
-        "request took, "
+        "if no request was made and no record was added because of a model's output, a model's files, or the duration "
+        "of a request, "
     )
 
     if TYPE_CHECKING:  # Each kind declares its own fields, in order.
@@ -103,7 +104,7 @@ class EqualInLaw(Certificate):
         )
 
     def limits_of_counts(self) -> dict[str, tuple[bool, str]]:
-        """Return, for the numbers of records and requests, whether they are possible and consistent with each other."""
+        """Return the `limits` of the numbers of records and requests, which must be consistent with each other."""
         n = self.n_learned - self.deleted + self.inserted
         edits = self.deleted + self.inserted
         return {
@@ -113,7 +114,7 @@ class EqualInLaw(Certificate):
 
 
 class ExactOfVersions(EqualInLaw, LedgerCertificate):
-    """The base of the certificates of exact unlearning that versions of a ledger can have."""
+    """Base class of the certificates of exact unlearning for the versions in a ledger."""
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
@@ -121,9 +122,9 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return Scope(
             compared_with=ANEW,
             adaptive=False,
-            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone: this version and its secret "
-            f"state are equal in distribution to {ANEW}, if no request depended on a model or on the duration of a "
-            "request. No guarantee if a reader kept earlier versions, and none for the remaining records",
+            sentence=f"exact: epsilon = 0 at delta = 0 for a reader of {release} alone, if no request depended on "
+            "a model or on the duration of a request; then this version and its secret state are equal in distribution "
+            f"to {ANEW}. No guarantee if a reader kept earlier versions, and none for the remaining records",
         )
 
     @classmethod
@@ -134,9 +135,9 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
     def with_known_number(self) -> str:
         """Return a sentence about the fresh run: it has the remaining number of records and the original constants."""
         return (
-            "The number of removed records is assumed to be known, and is not what is guessed: the model used for "
-            "comparison is trained on the records that are left, with the settings that were chosen for the number of "
-            "records at the start."
+            "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
+            "used for comparison is trained on the records that are left. Its settings are those that were chosen for "
+            "the number of records at the start."
         )
 
 
@@ -153,12 +154,12 @@ class ExactCertificate(ExactOfVersions):
         epsilon: 0.
         delta: 0.
         n_learned: Number of records at the start.
-        deleted: Number of records that were deleted since then.
-        inserted: Number of records that were inserted since then.
+        deleted: Number of records that have been deleted since the start.
+        inserted: Number of records that have been inserted since the start.
         requests: Number of requests that deleted or inserted records.
         lost_releases: Number of releases that were published and then lost when the directory was restored from a
             backup without them; left out of the file if 0.
-        n: Number of records now.
+        n: Current number of records.
         d: Number of weights.
         classes: Number of classes, at least 2.
         strong_convexity: Strong convexity ``lambda``.
@@ -213,17 +214,17 @@ class ExactCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences about the request: where necessary, results from removed records were recomputed."""
+        """Return sentences that say that results from removed records were recomputed where necessary."""
         again = (
-            "The model's training was done again, without what was removed, from the first step that had used it, if "
-            "there was one."
+            "If a training step had used removed records, the model's training was done again from the first such step "
+            "on, without these records."
             if self.mechanism == "subsample-gd"
             else BY_CHANCE
         )
         return f"{again} {NOTHING_AGAIN}"
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
+        """Return, for each field, whether its value fits the other fields, and a description of the possible values."""
         noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
         quantized = self.mechanism == "quantized-sgd"
         scores = scores_per_record(self.classes)
@@ -258,7 +259,7 @@ class ExactCertificate(ExactOfVersions):
 
 
 def words_of(assumptions: tuple[Assumption, ...], lost_releases: int = 0) -> dict[str, Any]:
-    """Return a certificate's fields that are text.
+    """Return the text fields of a certificate.
 
     If a restore lost releases, the text contains further limits and assumptions.
     """

@@ -28,7 +28,7 @@ from certified_unlearning.vocabulary import NoiseSource
 CONTRIBUTION = 2**0.5
 """Largest norm of a record's contribution to a query, for records of norm at most 1.
 
-A record adds itself to one sum, and 1 to one number of members.
+A record adds its row to one sum, and the number 1 to the count of members of one cluster.
 """
 
 

@@ -41,11 +41,11 @@ class FederatedCertificate(ExactOfVersions):
         epsilon: 0.
         delta: 0.
         n_learned: Number of clients at the start. All sums are divided by this number, even after removals.
-        deleted: Number of clients that were removed since then.
+        deleted: Number of clients that have been removed since the start.
         requests: Number of batches of requests that removed clients.
         lost_releases: Number of releases that were published and then lost when the directory was restored from a
             backup without them; left out of the file if 0.
-        n: Number of clients now.
+        n: Current number of clients.
         d: Number of weights.
         classes: Number of classes, at least 2.
         strong_convexity: Strong convexity ``lambda``.
@@ -94,9 +94,9 @@ class FederatedCertificate(ExactOfVersions):
 
     @classmethod
     def of(cls, **constants: Any) -> Self:
-        """Return the certificate with the given loss, counts and constants, by field name.
+        """Return the certificate with the given loss, counts and constants.
 
-        ``n`` is computed.
+        The arguments have the names of the fields. ``n`` is computed.
         """
         return cls.made(**constants, n=constants["n_learned"] - constants["deleted"])
 
@@ -106,7 +106,7 @@ class FederatedCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences about the request: where necessary, results from removed clients were recomputed."""
+        """Return sentences that say that results from removed clients were recomputed where necessary."""
         return f"{BY_CHANCE} {NOTHING_AGAIN}"
 
     def details(self) -> str:
@@ -125,7 +125,7 @@ class FederatedCertificate(ExactOfVersions):
             "requests": (least <= self.requests <= self.deleted, f"{least} to deleted = {self.deleted}"),
             "loss": (
                 self.loss == ("logistic" if self.classes == 2 else "softmax"),
-                "the one for its number of classes",
+                "the loss for this number of classes",
             ),
             "d": (self.d % scores == 0, f"a multiple of {scores}, the number of scores of a record"),
             "features": possible_features(self.features),

@@ -64,8 +64,8 @@ def so_many_of_1000_are_right(share: Share) -> str:
     if share.value == 0.5:
         return "500 of 1,000 such guesses (50 %) are right on average, as with a coin"
     if share.value > 0.999:
-        return "perhaps all such guesses are right; with a coin, about 500 of 1,000 are"
+        return "perhaps all such guesses are right; a coin is right about 500 times in 1,000"
     return (
-        f"at most {share.of_1000} of 1,000 such guesses ({share.percent} %) are right on average; with a coin, about "
-        "500 are"
+        f"at most {share.of_1000} of 1,000 such guesses ({share.percent} %) are right on average; a coin is "
+        "right about 500 times"
     )

@@ -14,7 +14,7 @@ class Scope(NamedTuple):
     Attributes:
         compared_with: The comparator of the release.
         adaptive: Whether the statement holds even if requests depend on earlier releases.
-        sentence: A sentence for people, which names the observers and the releases that they see.
+        sentence: A readable sentence that names the observers and the releases that they see.
     """
 
     compared_with: str
@@ -60,7 +60,7 @@ class LedgerCertificate(Certificate):
 
     @abstractmethod
     def with_known_number(self) -> str:
-        """Return, as a plain sentence, the role that the number of removed records has in the comparison."""
+        """Return plain sentences about the role that the number of removed records plays in the comparison."""
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
         """Return whether secret files may still depend on removed records.

@@ -12,8 +12,8 @@ depends on the kind of certificate:
 - *All releases together, noisy steps.* All releases are one chain of published states, and the analysis follows this
   chain. A lost release is a second branch that starts from the same state. No bound is known for two branches, so the
   certificate states none.
-- *Exact unlearning.* Certificates state nothing about several releases. This does not change, as long as the next
-  removal draws other random numbers than the lost removal did (`ledger.methods.exact_steps`).
+- *Exact unlearning.* Certificates state nothing about several releases. This does not change, as long as the random
+  numbers of the next removal differ from those of the lost removal (`ledger.methods.exact_steps`).
 - *Answers of an ensemble.* Each answer equals the answer of an ensemble without the removed records, whatever else was
   published.
 

@@ -48,7 +48,7 @@ class EvidenceFile(BaseModel):
     Attributes:
         file: Name of the file, which is in the certificate's folder.
         sha256: SHA-256 digest of the file. The file contains the parameters, boxes, inputs, any labels, and all
-            constants and words of the certificate. So any change of k, of the neighbours or of the class names is
+            constants and sentences of the certificate. So any change of k, of the neighbours or of the class names is
             detected.
     """
 
@@ -59,7 +59,7 @@ class EvidenceFile(BaseModel):
 
 
 class PredictionCertificate(Certificate):
-    """A statement about labels that no removal changes, with the constants of training.
+    """A statement that certain labels are not changed by any removal. It contains the constants of training.
 
     Attributes:
         kind: ``prediction``.
@@ -333,7 +333,7 @@ class PredictionCertificate(Certificate):
 
 
 def _first(said: object, computed: object) -> str:
-    """Return the first difference between two statements, in words."""
+    """Return a description of the first difference between two statements."""
     if isinstance(said, tuple) and isinstance(computed, tuple) and len(said) == len(computed):
         for place, (one, two) in enumerate(zip(said, computed, strict=True)):
             if not same(one, two):

@@ -1,4 +1,4 @@
-"""The assumption about preprocessing, in words, and checks of text columns, features and class weights."""
+"""The assumption about preprocessing, and checks of text columns, features and class weights."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def preprocessing(dataset: str, features: str | None, hashed: Sequence[Text] = (
 
 
 def _in_words(hashed: Sequence[Text]) -> str:
-    """Return how text columns became numbers, in words."""
+    """Return a description of how text columns were converted to numbers."""
     widths = " and ".join(f"{how.width:,}" for how in hashed)
     return (
         f"words were hashed into {widths} columns by scikit-learn's HashingVectorizer, which keeps no vocabulary; the "
@@ -54,17 +54,17 @@ def _in_words(hashed: Sequence[Text]) -> str:
 
 
 def possible_text(hashed: Sequence[Text], features: str | None, columns: int) -> tuple[bool, str]:
-    """Return whether rows with this number of columns can have these text columns, and the possible ones in words."""
+    """Return whether rows of this width can have these text columns, and a description of the possible text columns."""
     possible = not hashed or (features != GIVEN and sum(how.width for how in hashed) <= columns)
     return possible, f"text columns of a declared table, with a total width of at most {columns:,}"
 
 
 def possible_features(features: str | None) -> tuple[bool, str]:
-    """Return whether a certificate for a user's own data may name these features, and the possible names in words."""
+    """Return whether a certificate for a user's own data may name these features, and a list of the possible names."""
     return features in _OF_OWN_DATA, f"one of {', '.join(map(repr, _OF_OWN_DATA))}"
 
 
 def possible_class_weights(stated: Sequence[float] | None, classes: int) -> tuple[bool, str]:
-    """Return whether class weights leave the bounds of a record's loss unchanged, and the possible values."""
+    """Return whether class weights leave a record's bounds unchanged, and a description of the possible weights."""
     possible = stated is None or (len(stated) == classes > 1 and all(0 <= weight <= 1 for weight in stated))
     return possible, f"{classes} numbers between 0 and 1, or left out"

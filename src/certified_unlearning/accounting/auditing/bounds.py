@@ -60,7 +60,7 @@ def log_most_probability(
         log_p: Natural logarithm of the event's probability under the comparator.
         epsilon: Epsilon of the statement.
         delta: Delta at which epsilon holds.
-        mu: ``mu`` of the same statement, if stated.
+        mu: ``mu`` of Gaussian differential privacy in the statement; None if the statement contains no ``mu``.
         extra_delta: Addition to the delta of the Gaussian curve.
     """
     if log_p >= 0:

@@ -64,7 +64,7 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
 
 
 def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named: int, right: int) -> float:
-    """Return the value of `log_tail` for canaries of which a fixed number of members is drawn from each class.
+    """Return the value of `log_tail` if a fixed number of members is drawn from each class of canaries.
 
     The result is the largest probability over all ways to name this many canaries, because a guesser may know which way
     is likeliest to succeed.
@@ -76,7 +76,7 @@ def log_tail_by_class(*, canaries: Sequence[int], members: Sequence[int], named:
         right: Number of named canaries that are members.
 
     Raises:
-        ParameterError: The numbers do not fit each other, or there are too many ways to name canaries.
+        ParameterError: The numbers are inconsistent, or there are too many ways to name canaries.
     """
     _require_numbers(sum(canaries), sum(members), named)
     for one, drawn in zip(canaries, members, strict=True):

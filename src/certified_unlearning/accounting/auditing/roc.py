@@ -62,8 +62,9 @@ class Roc:
     def area(self, miss: float = 0.05) -> Measured:
         """Return the area under the curve: the share of pairs in which a positive scores higher than a negative.
 
-        Ties count half. The interval is symmetric in the logarithm of the odds. If the area is 0 or 1, the interval's
-        other end comes from a lower bound (Clopper and Pearson) on the probability that a single model has this area.
+        Ties count half. The interval is symmetric in the logarithm of the odds. If the area is 1, the interval is from
+        ``p`` to 1, where ``p`` is a lower bound (Clopper and Pearson) on the probability that the area of a single
+        model is 1. If the area is 0, the interval is from 0 to ``1 - p``.
 
         Args:
             miss: Approximate probability that the interval misses the area.
@@ -168,7 +169,7 @@ def _lower(hits: float, trials: float, miss: float) -> float:
 
 
 def _upper(hits: float, trials: float, miss: float) -> float:
-    """Return Clopper and Pearson's upper bound on a rate, from numbers that need not be whole."""
+    """Return the Clopper-Pearson upper bound on a rate. The numbers ``hits`` and ``trials`` need not be whole."""
     from scipy.special import betainccinv
 
     return float(betainccinv(hits + 1, trials - hits, miss)) if hits < trials else 1.0

@@ -70,7 +70,10 @@ def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number of at least ``least``, not a narrow NumPy integer."""
+    """Raise `ParameterError` unless every value is a whole number of at least ``least``.
+
+    Narrow NumPy integers are refused.
+    """
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
@@ -99,7 +102,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 def make_plain(constants: object, *names: str) -> None:
     """Convert the checked numbers of a frozen data class to Python numbers.
 
-    NumPy's short floats would make the results less precise.
+    NumPy's floats of low precision would make the results less precise.
     """
     for name in names:
         value = getattr(constants, name)

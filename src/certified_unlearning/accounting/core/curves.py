@@ -55,7 +55,8 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle: each pair is a batch, counted from 0, and the number of records in it."""
+"""Places of one request's records in a cycle. Each pair consists of the number of a batch, counted from 0, and the
+number of the request's records in this batch."""
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ def softmax_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``. The spectral rules multiply the 1 or 1/2 by an eigenvalue, as in
-            `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the bound 1 or 1/2 on a record's curvature by an
+            eigenvalue, as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used only for ``spectral-with-margin``.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
@@ -129,7 +129,8 @@ def ridge_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``. The spectral rules multiply the 1 by an eigenvalue, as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the bound 1 on a record's curvature by an
+            eigenvalue, as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used only for ``spectral-with-margin``.
 
@@ -172,7 +173,7 @@ def loss_constants(
     records: int = 0,
     bounds: Literal["published", "tight"] = "published",
 ) -> LossConstants:
-    """Return the constants of the loss that a number of classes implies.
+    """Return the constants of the loss that is used for this number of classes.
 
     One class means ridge regression (`ridge_constants`), two mean logistic regression (`logistic_constants`), and more
     mean softmax regression (`softmax_constants`). Only `softmax_constants` uses ``bounds``.

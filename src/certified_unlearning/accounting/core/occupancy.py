@@ -18,7 +18,7 @@ _PRECISION = 1e-11
 
 
 def requests_until_all(shards: int, hits: int) -> float:
-    """Return the expected number of uniform requests until every shard was hit ``hits`` times.
+    """Return the expected number of uniform requests until every shard has been hit ``hits`` times.
 
     Args:
         shards: Number of shards, ``d``.
@@ -28,7 +28,7 @@ def requests_until_all(shards: int, hits: int) -> float:
 
 
 def requests_until_first(shards: int, hits: int) -> float:
-    """Return the expected number of uniform requests until some shard was hit ``hits`` times.
+    """Return the expected number of uniform requests until some shard has been hit ``hits`` times.
 
     Args:
         shards: Number of shards, ``d``.
@@ -40,7 +40,8 @@ def requests_until_first(shards: int, hits: int) -> float:
 def _expected(shards: int, hits: int, waiting: Callable[[float], float]) -> float:
     """Return the integral of the probability that the wait goes on, which is the expected number of requests.
 
-    ``waiting`` maps the probability that a shard has too few hits to the probability that the wait goes on.
+    The function ``waiting`` gets the probability that a single shard still has too few hits. It returns the probability
+    that the wait goes on.
     """
     require_count(least=1, shards=shards, hits=hits)
     # Beyond this mean number of hits, the probability of still waiting is 0 in double precision.

@@ -111,7 +111,7 @@ class Pool:
 
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
-        noise_unit: Unit of the square roots of the blocks' noises.
+        noise_unit: Unit of the square root of a block's noise.
         blocks: The sum of p, the sum of q and the logarithm of the decay for each block of neighbouring steps. The sums
             are those of a run that ends with the block.
     """
@@ -138,7 +138,7 @@ class Pool:
         noise_std: float,
         starting_distance: float = 0.0,
     ) -> "Pool":
-        """Return the blocks of many phases with equal contraction and noise.
+        """Return the blocks of many phases. All phases have the same contraction and the same noise.
 
         The result equals that of `of`, but the computation needs no loop. An isotonic regression of the ratios ``p/q``
         with weights ``q`` gives the blocks.

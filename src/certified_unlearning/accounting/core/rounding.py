@@ -1,8 +1,9 @@
 """How floating-point arithmetic and a discrete noise sampler weaken a guarantee.
 
-A computed step ends near the exact one. In two computed runs of noisy steps, the updates of one point differ by up to
-*two* step errors more than in exact runs. This holds in every step, even if the data agree. Shifted interpolation
-(`pooling`) uses the difference in exact runs plus the two step errors as its sensitivity. The derivation follows.
+A computed step ends near the exact one. Let two runs of noisy steps update the same point. The updates of computed runs
+differ by up to *two* step errors more than the updates of exact runs. This holds in every step, even if the data agree.
+Shifted interpolation (`pooling`) uses the difference in exact runs plus the two step errors as its sensitivity. The
+derivation follows.
 
 Let ``A_t`` be the weights that step ``t`` computes before it adds noise, as a function of the weights from which the
 step starts. Let ``V_t = A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of
@@ -16,14 +17,14 @@ guarantee is for ``V_T``. The published numbers are ``V_T`` after rounding, with
 ``tau kappa``, the *resolution*. The guarantee does not cover smaller differences, for example attacks on the last bits
 of floating-point noise (Mironov, CCS 2012).
 
-The step error covers losses of linear scores of rows of norm at most 1, as computed by `objectives` and by compiled
-steps. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of ``k`` terms
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A coefficient
-with a derivative of at most ``q`` is off by ``q`` times the error of the score, plus the rounding of sigmoid or
-softmax. Twice that rounding is counted, which also covers the product with a class weight of at most 1. The sum of
-``n`` gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The rest of
-the update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which is
-Gaussian because the regulariser's gradient is linear.
+The step error holds for losses of linear scores, if rows have norm at most 1 and if `objectives` or compiled steps
+compute the losses. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of
+``k`` terms (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1). A score is off by ``gamma_f |w|``. A
+coefficient with a derivative of at most ``q`` is off by ``q`` times the error of the score, plus the rounding of
+sigmoid or softmax. Twice that rounding is counted, which also covers the product with a class weight of at most 1. The
+sum of ``n`` gradients is off by ``gamma_D n``, where ``D`` is the largest number of terms added one after another. The
+rest of the update has five roundings. ``|w|`` is at most ``|w_0| + M/m`` plus the norm of the accumulated noise, which
+is Gaussian because the regulariser's gradient is linear.
 
 The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as its coefficient, which grows with
 ``w``. Every step projects on a ball of radius ``R``, so ``M = R + 1`` bounds the residual. A score is off by ``gamma_f
@@ -187,9 +188,10 @@ def rounding(
 
 
 def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
-    """Return three bounds of a loss: ``q``, the error of a coefficient, and the sum of a record's coefficients.
+    """Return three bounds: on a coefficient's derivative (``q``), on its rounding error, and on a sum of coefficients.
 
-    The error is in units of ``u``. The sum is that of absolute values.
+    The bound on the rounding error is in units of ``u``. The sum is that of the absolute values of a record's
+    coefficients.
     """
     if classes == 1:
         return 1.0, 2 * lipschitz, lipschitz

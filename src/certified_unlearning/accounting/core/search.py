@@ -73,7 +73,8 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
     suffice.
 
     Args:
-        estimate: A guess of the real number above which whole numbers are sufficient.
+        estimate: A guess of the threshold, which is a real number. All whole numbers above the threshold are
+            sufficient.
         is_enough: Function that returns whether a number is sufficient: False below some number, and True from that
             number on.
         minimum: The smallest number considered.

@@ -136,7 +136,7 @@ def _doubles(values: Array, unit: float) -> Array:
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled source, or None if it cannot be built. Build it if this machine has no build yet."""
-    found = compiled.library(SOURCE, instead="guarantees of mini-batches are pooled by SciPy")
+    found = compiled.library(SOURCE, instead="SciPy computes the guarantees of mini-batches")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
         found.differing.argtypes = [whole, *[address] * 3, *[whole] * 3, address]

@@ -42,7 +42,7 @@ def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0,
 
     if floor >= target:
         raise InfeasibleError(
-            f"rounding alone takes more than epsilon = {requests.epsilon} with sigma = {sigma:.6g}; learn again with "
+            f"rounding alone uses more than epsilon = {requests.epsilon} with sigma = {sigma:.6g}; learn again with "
             "more noise"
         )
     ratio = max(1.0, (mu(0) - floor) / (target - floor))

@@ -61,7 +61,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
-    """Return the `curve` of the model that is easiest to distinguish, among the models after each request."""
+    """Return the `curve` after one of the requests: the request whose model is easiest to distinguish."""
     check(problem, schedule)
     steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
     places = schedule.places or repeat(None)
@@ -152,7 +152,7 @@ def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
-    """Return the places of records that fill the batches of some steps, from the last step backwards."""
+    """Return places for records that fill the batch of the last step, then that of the step before it, and so on."""
     full, rest = divmod(records, cycle.batch_size)
     counts = [cycle.batch_size] * full + [rest] * (rest > 0)
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
@@ -197,7 +197,8 @@ class Requests:
 
         Args:
             records: Number of records that the new request removes.
-            answer: Number of steps that answer the previous request; empty before the first request.
+            answer: Number of steps that answered the previous request, as a tuple of one number; empty before the first
+                request.
             places: Places of the records; None for the worst places.
         """
         steps = self.steps + sum(answer)
@@ -255,17 +256,18 @@ class Requests:
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
-    """Return the runs of successive steps that differ in the same number of records.
+    """Return the groups of successive steps in which two runs differ in the same number of records.
 
     Args:
-        differing: Number of records in which each step differs. All later steps differ in no record.
+        differing: Number of records in which the two runs differ, for each step. In all later steps, the runs differ in
+            no record.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
         ends: The step after the last step of each stretch. It is at most the next stretch's start. The last stretch
             ends after all steps that differ.
 
     Returns:
-        The number of steps and the number of differing records, shape ``(runs,)``; and the index of each stretch's
-        first run.
+        The number of steps and the number of differing records of each group, shape ``(groups,)``; and the index of
+        each stretch's first group.
     """
     known = len(differing)
     begins = np.ones(known + 1, dtype=bool)
@@ -303,11 +305,11 @@ class Steps:
         self.decays = single_steps.Decays(self.agreeing.contraction_gap)
 
     def sensitivities(self, records: Array) -> Array:
-        """Return the sensitivities of steps that differ in these numbers of records."""
+        """Return the sensitivity of each step, given the number of records in which its two batches differ."""
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest possible distance of two runs, after infinitely many steps that differ in all records."""
+        """Return the largest possible distance of two runs: all removed records differ in infinitely many steps."""
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 

@@ -1,4 +1,4 @@
-"""Checks of the assumptions of the theorems on data deletion: budgets, requests, and which theorems survive clipping.
+"""Checks of the assumptions of the theorems on data deletion: on budgets, on requests and on clipped gradients.
 
 Source: Chourasia and Shah, Forget Unlearning (ICML 2023). This module derives which theorems survive clipping. Lemmas
 F.3 and F.4 imply that all theorems survive, but these lemmas are wrong: clipped gradients of a convex loss need be

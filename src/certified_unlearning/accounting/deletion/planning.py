@@ -83,8 +83,8 @@ def deletion_curve(
     ``s``. `simplified` has ``c = c' = lambda / 2``. `tight` has ``c = c' = lambda (1 - eta lambda / 2)``. `doubled` has
     the ``c`` of `tight` and ``c' = 2 c``. `shifted` uses `pooling.pooled_mu` instead. The bound holds for every start
     that does not depend on data, and after any number of earlier requests of any sizes, fixed in advance. It is
-    symmetric in the two distributions. If the problem counts rounding, every form returns at least the bound `shifted`
-    with rounding, which holds for computed runs.
+    symmetric in the two distributions. If the problem includes rounding errors, `shifted` with these errors is a bound
+    that holds for computed runs. In this case, every form returns at least this bound.
 
     Args:
         problem: The constants.
@@ -111,7 +111,7 @@ def adaptive_deletion_curve(
     records: int = 1,
     form: DeletionForm = "simplified",
 ) -> RenyiCurve:
-    """Return the bound of a corrected Theorem 4.3 for convex losses, if requests may depend on observed models.
+    """Return the bound of a corrected Theorem 4.3 for convex losses. Requests may depend on observed models.
 
     Between observed models, requests are fixed. So `deletion_curve` (Theorem G.9 if no step follows the deletion) holds
     for the steps that follow *each* observed model, and the divergences add up. Their sum is at most the printed
@@ -150,7 +150,7 @@ def adaptive_deletion_curve(
 
 @dataclass(frozen=True)
 class DeletionPlan:
-    """A plan of learning and of answers to requests (Theorem 5.1) in whole steps, and the certified bounds.
+    """A plan for learning and for answering requests (Theorem 5.1): whole numbers of steps, and the certified bounds.
 
     Attributes:
         problem: The constants, with step size ``1 / (2 smoothness)`` and adjacency ``replace``.
@@ -225,9 +225,9 @@ def plan_deletion(
         gradient_field: The gradients that the steps follow. Among clipped gradients, only ``clipped-convex`` ones are
             covered. The certified risk is then that of the convex function with these gradients, not that of the loss.
         form: The bound by which the deletion steps are planned.
-        dtype: ``float32`` or ``float64`` to count the rounding of logistic regression that is computed in this type on
-            rows of norm ``lipschitz``. The guarantees then hold except for a total variation of
-            ``problem.rounding.failure`` per step. None means exact arithmetic, as in the theorem.
+        dtype: ``float32`` or ``float64``, the type in which logistic regression is computed on rows of norm
+            ``lipschitz``. The plan then accounts for rounding errors in this type. The guarantees hold except for a
+            total variation of ``problem.rounding.failure`` per step. None means exact arithmetic, as in the theorem.
 
     Raises:
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
@@ -297,7 +297,7 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
 
 
 def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
-    """Return the problem with the rounding of logistic regression on rows of norm ``L``.
+    """Return the problem, with the rounding errors that logistic regression has on rows of norm ``L``.
 
     The rounding is that of an equivalent problem: rows have norm 1, all weights are ``L`` times as large, and step
     size, regulariser and noise are changed accordingly.
@@ -315,7 +315,7 @@ def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
 
 
 def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:
-    """Return shifted interpolation's ``mu`` of a deletion, with the rounding of the problem's arithmetic."""
+    """Return the ``mu`` of a deletion by shifted interpolation, including the rounding errors of the problem."""
     phase = partial(shifted.phase, problem, sigma=sigma)
     return pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
 

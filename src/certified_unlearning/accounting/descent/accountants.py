@@ -1,4 +1,7 @@
-"""The accountants of Descent-to-Delete: as published, tighter, and compared with retraining that is noised once."""
+"""The three accountants of Descent-to-Delete.
+
+One is the published accountant, one is tighter, and one compares with retraining that is noised once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -30,9 +30,9 @@ without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...``, a past that
 probability, because ``Q(E) <= 1``.
 
 The bound covers the last model, and requests that were fixed in advance. The end of a computed phase is within ``rho``
-(``rounding_distance``) of the end of the exact phase. With the same noise, the computed run is within
-``e_j = gamma^(I_j) e_(j-1) + rho``, ``e_0 = rho``, of the exact run. Computed retraining is within ``rho`` of exact
-retraining. Together, this increases ``mu`` by ``(e_j + rho) / sigma``.
+(``rounding_distance``) of the end of the exact phase. With the same noise, the distance of the computed run from the
+exact run is at most ``e_j``, where ``e_0 = rho`` and ``e_j = gamma^(I_j) e_(j-1) + rho``. Computed retraining is within
+``rho`` of exact retraining. Together, this increases ``mu`` by ``(e_j + rho) / sigma``.
 """
 
 import math
@@ -117,7 +117,7 @@ def conditional_mu(
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, or ``M / m`` if learning starts at 0.
-        beta: Largest probability that the past makes ``mu`` larger.
+        beta: Largest probability that the past is one for which ``mu`` does not hold.
         rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
             exact phase, from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is
             counted.
@@ -285,7 +285,7 @@ def least_conditional_sigma(
     Raises:
         ParameterError: ``records`` exceeds ``problem.n``.
         AssumptionError: The step size is not `descent_step_size`, or ``m = 0``.
-        InfeasibleError: The steps are too few for any amount of noise.
+        InfeasibleError: There are too few steps for any amount of noise.
     """
     beta, gaussian_delta = _shares(delta)
     mu = mu_from_epsilon(epsilon, gaussian_delta)

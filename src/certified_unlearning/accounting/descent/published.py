@@ -96,7 +96,7 @@ def published_state_plan(
         ``I >= log(sqrt(2 d) / ((1 - gamma) (sqrt(l + epsilon) - sqrt(l)))) / log(1/gamma)`` and
         ``sigma = 8 M gamma^I / (m n (1 - gamma^I) (sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon)))``.
 
-    Both the steps and sigma use the least whole ``I`` that the bound allows. For MNIST 3 vs 8, spectral ``L`` and
+    Both the steps and sigma use the smallest integer ``I`` that the bound allows. For MNIST 3 vs 8, spectral ``L`` and
     epsilon = 1, ``I = 66`` and sigma = 1.56e-4. The published code computes sigma from all steps of the request
     (8.09e-6), which the theorem does not allow. The theorem requires at least `least_learning_steps`.
 
@@ -124,8 +124,7 @@ def published_state_plan(
             # A smaller epsilon may need more steps and less noise, so several iterations may be necessary.
             inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
         raise InfeasibleError(
-            f"rounding alone takes more than epsilon = {epsilon} at delta = {delta}; raise epsilon, or use dtype "
-            "float64"
+            f"rounding alone uses more than epsilon = {epsilon} at delta = {delta}; raise epsilon, or use dtype float64"
         )
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     # At least 1, because sigma is infinite at I = 0.

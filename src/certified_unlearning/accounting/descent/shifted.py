@@ -1,4 +1,4 @@
-"""Descent-to-Delete with the least noise that hides the distance from retraining, by shifted `interpolation`.
+"""Descent-to-Delete. Shifted `interpolation` gives the least noise that hides the distance from retraining.
 
 The algorithm is that of `published`: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
 ``gamma = (L - m) / (L + m)``, and noise on publication. The published theorems assume a distance that is more than four
@@ -52,8 +52,8 @@ def secret_state_mu(
             optimum, which adds ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
-        AssumptionError: The step size is not `descent_step_size`, ``m = 0``, or the stream is endless although the
-            adjacency is ``remove``.
+        AssumptionError: ``m`` is 0, the step size differs from `descent_step_size`, or the stream is endless although
+            the adjacency is ``remove``.
     """
     require_positive(sigma=sigma)
     require_count(least=1, steps=steps)

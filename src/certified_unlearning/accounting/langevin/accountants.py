@@ -207,9 +207,10 @@ def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: flo
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
-    """Return a guarantee that holds after every request: the largest epsilon, and the largest ``mu`` if all have one.
+    """Return a guarantee that holds after every request: the largest epsilon, and the largest ``mu``.
 
-    The two maxima are taken separately, because epsilons may be equal, for example 0, even if the ``mu`` differ.
+    If a request has no ``mu``, the result has none. The two maxima are taken separately, because epsilons may be equal,
+    for example 0, even if the ``mu`` differ.
     """
     mus = [each.mu for each in guarantees if each.mu is not None]
     return CertifiedRequest(max(each.epsilon for each in guarantees), max(mus) if len(mus) == len(guarantees) else None)

@@ -1,8 +1,8 @@
 """Langevin unlearning's sequential bound, with Hölder exponents that are optimised at every request.
 
-Corollary 3.4 compares the model before request ``s + 1`` with retraining on the new data by a weak triangle inequality
-with exponents 2. Here, the general form of that inequality (Prop. I.2) is used: every request has its own best
-exponents, separately for each direction of the divergence.
+Corollary 3.4 uses a weak triangle inequality with exponents 2 to compare the model before request ``s + 1`` with
+retraining on the new data. Here, the general form of that inequality (Prop. I.2) is used: every request has its own
+best exponents, separately for each direction of the divergence.
 
 Derivation: Let ``P`` be the distribution of the model before the request, and let ``Q`` and ``R`` be the stationary
 distributions on the old and the new data. Let ``D_a(Q||R) <= A a`` in both directions, and let ``F(a)`` and ``B(a)`` be

@@ -62,8 +62,8 @@ def extra_delta(
         learning_steps: Number of learning steps, ``T``.
         epsilon: The epsilon of the guarantee.
         delta: Delta of the guarantee at stationarity.
-        beta: Probability that the bound on each of the two random distances fails. None: a probability that uses a
-            share of delta.
+        beta: Probability with which the bound on each of the two random distances may fail. None: the probability with
+            which both bounds together use half of the share `DELTA_SHARE` of delta.
     """
     beta = _beta(epsilon, delta) if beta is None else beta
     distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))
@@ -80,7 +80,7 @@ class _Start(TypedDict):
 
 
 def _beta(epsilon: float, delta: float) -> float:
-    """Return the allowed probability that the bound on each of the two random distances to stationarity fails.
+    """Return the probability with which the bound on each of the two random distances to stationarity may fail.
 
     Both probabilities together use half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
     """

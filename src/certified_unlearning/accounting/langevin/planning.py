@@ -357,7 +357,7 @@ class _Target:
     def _require_room(self, floor: float, sigma: float) -> None:
         if floor >= self._mu:
             raise InfeasibleError(
-                f"rounding alone takes more than epsilon = {self.epsilon} at delta = {self.delta} with sigma = "
+                f"rounding alone uses more than epsilon = {self.epsilon} at delta = {self.delta} with sigma = "
                 f"{sigma}; raise sigma or epsilon, or use dtype float64"
             )
 
@@ -383,7 +383,7 @@ class _Target:
         epsilon = self.epsilon - price
         if epsilon <= 0:
             raise InfeasibleError(
-                f"rounding alone takes {price:.2g} of epsilon = {self.epsilon} with sigma = {schedule.sigma}; raise "
+                f"rounding alone uses {price:.2g} of epsilon = {self.epsilon} with sigma = {schedule.sigma}; raise "
                 "sigma or epsilon, or use dtype float64"
             )
 

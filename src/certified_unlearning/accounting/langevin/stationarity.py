@@ -73,8 +73,9 @@ def starting_distance(
     ``r = tau / sqrt(1 - c^2) (sqrt(d) + sqrt(2 log(1/beta)))`` of the optimum with probability at least ``1 - beta``,
     where ``tau = sqrt(2 eta) sigma`` and ``c = 1 - eta m``. (The mean square of the distance is at most
     ``tau^2 d / (1 - c^2)``, and the distance concentrates like a Gaussian.) A random start ``N(mean, start_std^2 I)``
-    adds ``start_std (sqrt(d) + sqrt(2 log(1/beta)))``, which fails with probability ``beta``, too. So the bound fails
-    with probability at most ``beta`` for a fixed start, and ``2 beta`` for a random one.
+    adds ``start_std (sqrt(d) + sqrt(2 log(1/beta)))`` to the bound. The bound on the random start also fails with
+    probability ``beta``. So the bound fails with probability at most ``beta`` for a fixed start, and ``2 beta`` for a
+    random one.
 
     Args:
         problem: The constants. All strong convexity must come from a regulariser ``(m/2) ||x||^2``.
@@ -100,9 +101,9 @@ def starting_distance(
 def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
     """Return the ``mu`` of Gaussian DP between two runs on the same data from starts ``distance`` apart.
 
-    ``mu`` is ``c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau``, by shifted interpolation with no sensitivity and
-    starting distance ``Delta``. It is infinite for 0 steps. This is an upper bound, which is exact on quadratics of
-    curvature ``m``.
+    Shifted interpolation with a sensitivity of 0 and a starting distance of ``Delta`` gives
+    ``mu = c^T Delta sqrt((1 - c^2) / (1 - c^(2T))) / tau``. It is infinite for 0 steps. This is an upper bound, which
+    is exact on quadratics of curvature ``m``.
 
     Args:
         problem: The constants.
@@ -129,10 +130,11 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
     steps, with ``tv = 2 Phi(mu/2) - 1 + betas``. Derivation:
 
     Let ``nu_T`` and ``nu'_T`` be the distributions of the learned and of the retrained model, each after at least ``T``
-    steps, and let ``nu`` and ``nu'`` be the stationary ones. Except with probability ``betas``, the start and the
-    stationary draw are within `starting_distance`. Then the two runs are ``mu``-Gaussian-DP. Hence, by joint convexity,
-    ``TV(nu_T, nu) <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence of requests, is a
-    Markov kernel ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every event ``E``,
+    steps, and let ``nu`` and ``nu'`` be the stationary ones. Except with probability ``betas``, the distance between
+    the start and the stationary draw is at most `starting_distance`. Then the two runs are ``mu``-Gaussian-DP. Hence,
+    by joint convexity, ``TV(nu_T, nu) <= tv``, and likewise ``TV(nu'_T, nu') <= tv``. Unlearning, including a sequence
+    of requests, is a Markov kernel ``U``, which cannot increase total variation: ``TV(nu_T U, nu U) <= tv``. For every
+    event ``E``,
 
         ``nu_T U(E) <= nu U(E) + tv <= e^epsilon nu'(E) + delta + tv <= e^epsilon (nu'_T(E) + tv) + delta + tv``,
         ``nu'_T(E) <= nu'(E) + tv <= e^epsilon nu U(E) + delta + tv <= e^epsilon (nu_T U(E) + tv) + delta + tv``.

@@ -8,11 +8,11 @@ scaled down to norm ``X`` have norm at most ``(1 + (d + 8) u) X``. The bound ``r
 computed from ``X'X / n``.
 
 Noise comes from the sampler of `accounting.core.rounding`. It is within ``kappa`` standard deviations of exact noise,
-except with probability `failure`. The rounding of weights plus noise is a function of their sum. The sampler's error
-and the rounding displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). So the result of
-that step is off by up to ``a + eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's gradient,
-which is added to ``rho``. The published weights are off by ``a``. As everywhere in this package, the guarantee does not
-cover attacks on smaller differences.
+except with probability `failure`. The rounded sum of weights and noise is a function of the exact sum. The sampler's
+error and the rounding displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). So the
+result of that step is off by up to ``a + eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's
+gradient, which is added to ``rho``. The published weights are off by ``a``. As everywhere in this package, the
+guarantee does not cover attacks on smaller differences.
 """
 
 import math

@@ -7,7 +7,7 @@ guarantees the *maximum* of the parts' epsilons.
 
 For several records, the Gaussian DP of a group of ``k`` is exactly ``k mu`` (Dong, Roth and Su, 2022, Theorem 2.14),
 and its pure DP is ``k epsilon``. If some of the ``k`` records were learned from and the others were used by the
-selection, both guarantees compose.
+selection, the two guarantees compose.
 """
 
 import math
@@ -58,7 +58,7 @@ class Guarantee(ABC):
         """Return the largest number of deletions that a model covers without any work, with at most this epsilon."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
-            raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")
+            raise ParameterError("mu must be above 0; with mu = 0, a learner reads no record and covers all deletions")
         covered, too_many = 0, 1
         while self.epsilon(delta, records=too_many) <= epsilon:
             covered, too_many = too_many, 2 * too_many
@@ -152,7 +152,8 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     """Raise `AssumptionError` if a plan is less private than requested.
 
     One formula chooses a plan's noise, and another recomputes the guarantee from the plan's constants. So this check
-    would find a factor that is missing in the first formula. Both formulas round, so they may differ by `AGREEMENT`.
+    would find a factor that is missing in the first formula. The results of both formulas are rounded, so they may
+    differ by `AGREEMENT`.
 
     Args:
         guarantee: The recomputed guarantee.

@@ -2,7 +2,8 @@
 
 Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; results marked *derived* are not in
 the source. Privacy holds for every choice of radius, steps and strength. A poor choice affects only accuracy. The
-classes of learners contain only public numbers, so a certificate can be recomputed from them.
+attributes of the Python classes in this module are public numbers, so a certificate can be recomputed from these
+numbers.
 
 Some of the source's noise is not used here. The noise of Theorem 12 is too small. Theorems 9 and 32 ignore that
 embedded rows are longer and that the ball's radius doubles. The proof of Theorem 10 uses an invalid bound on gradients.
@@ -162,7 +163,7 @@ class NoisyDescent(Learner):
 
     @property
     def displacement(self) -> float:
-        """Largest distance of stored weights from the end of a step with exact noise."""
+        """Largest distance between the stored weights and the weights that a step with exact noise would give."""
         return displaced(
             features=self.problem.features,
             noise_std=self.step_size * self.sigma,
@@ -198,7 +199,7 @@ class NoisyDescent(Learner):
 
     @property
     def parts(self) -> tuple[Self]:
-        """The runs that a certificate states, which is this run alone.
+        """The runs that a certificate lists: only this run.
 
         Raises:
             ParameterError: The run has a regulariser.
@@ -406,7 +407,7 @@ def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
 
 
 def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
-    """Return Algorithm 2's ``k`` without constant and logarithm, but at most the number of features.
+    """Return Algorithm 2's ``k`` without its constant and its logarithm. The result is at most the number of features.
 
     This is ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Privacy needs no logarithm, because rows
     are capped. The expected error of an embedding, ``H D^2 X^2 / k``, needs no logarithm either. For Lipschitz losses,

@@ -3,7 +3,7 @@
 Every privacy statement depends on the largest norm of a record's gradient. This norm is at most ``G |x|`` if ``phi``
 has slopes up to ``G``. For smooth non-negative losses, ``|phi'(z)| <= |phi'(0)| + H |z|`` and
 ``|phi'(0)| <= sqrt(2 H phi(0))``. So in the ball of radius ``D``, the norm is at most ``(sqrt(2 H) Y + H D X) X``
-(`ball_lipschitz`). The squared loss attains this bound. In the source, the proof of Theorem 10 and Lemma 10 have
+(`ball_lipschitz`). The squared loss attains this bound. In the source, Lemma 10 and the proof of Theorem 10 have
 smaller values, which are not valid bounds.
 
 The notation is that of Ullah (2024): rows have norm at most ``X``, and ``phi_y(0) <= Y^2``. So for the squared loss,
@@ -151,8 +151,8 @@ class LinearProblem:
 
     Attributes:
         n: Number of records, by which sums are divided.
-        features: Number of columns of a row that is learned from, after any embedding.
-        row_norm: Largest norm ``X`` of a row that is learned from.
+        features: Number of columns of a training row, after any embedding.
+        row_norm: Largest norm ``X`` of a training row.
         loss: The loss, including the largest absolute value of a target.
         radius: Radius ``D`` of the ball onto which weights are projected.
         relation: Neighbouring relation of data sets.
@@ -202,7 +202,7 @@ class LinearProblem:
 
     @property
     def gradient_error(self) -> float:
-        """Largest distance of a computed mean gradient in the ball from the exact one."""
+        """Largest distance between a computed mean gradient and the exact one, for all weights in the ball."""
         return gradient_error(
             n=self.n,
             features=self.features,

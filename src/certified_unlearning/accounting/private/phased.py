@@ -163,7 +163,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of weights from the weights with exact noise, summed over all phases."""
+        """Sum of the phases' largest distances between the weights and the weights with exact noise."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property

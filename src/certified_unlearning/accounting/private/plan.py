@@ -28,9 +28,9 @@ UNKNOWN_NOISE = "nobody who sees the model knows the noise"
 class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
-    These are exactly the values on which privacy depends, because nobody would notice if a number without effect was
-    edited. So step sizes and radii that do not affect privacy are left out. Error messages about unreadable files
-    contain the names of the subclasses.
+    These are exactly the values on which privacy depends. If a value had no effect on privacy, an edit of this value
+    could not be detected. So step sizes and radii that do not affect privacy are left out. Error messages about
+    unreadable files contain the names of the subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -77,7 +77,7 @@ class PlanConstants:
         """Return the bounds of a run's records.
 
         Args:
-            records: Number of records that the run learns from; None for all records that are learned from.
+            records: Number of records that the run learns from; None for all training records.
             radius: Radius of the run's ball.
 
         Raises:
@@ -119,13 +119,13 @@ class Words:
 
     Attributes:
         seen: What an observer may see besides the model; empty if the guarantee covers the model alone.
-        sampling: The records that a step reads, as a format string for the plan. It is used only if parts do not read
-            disjoint records.
+        sampling: Format string with a description of the records that a step reads; the plan is the argument. It is
+            used only if parts do not read disjoint records.
         together: How the privacy of several models of the same records adds up.
         clipped: What was clipped besides the records; empty if nothing else was clipped.
         constants: Names of the public constants.
-        order: Why the order of records must not depend on their values, if parts do not read disjoint records; None if
-            the guarantee does not depend on the order.
+        order: Why the order of records must not depend on their values; None if the guarantee does not depend on the
+            order. It is used only if parts do not read disjoint records.
         premises: Assumptions on the gradients and batches of the run, and on the returned model.
         rounding: Assumption on rounding in sums of gradients.
         stored: Whether a step starts from a stored sum whose noise differs slightly from exactly Gaussian noise. This
@@ -189,7 +189,7 @@ class PrivatePlan(ABC):
         words: The wording of certificates.
         run_constants: Class that holds the constants of a run, stage or phase in a certificate.
         several_runs: Whether a certificate contains the constants of several runs.
-        disjoint: Whether parts read disjoint records by position, so that some records may be left over.
+        disjoint: Whether parts read disjoint records, which are chosen by position. Some records may then be left over.
         numerical: Whether epsilon is computed by dp-accounting.
     """
 
@@ -223,7 +223,8 @@ class PrivatePlan(ABC):
 
         For descent, this is the distance after one step, which is also a bound for the mean of the iterates. The
         distances of parts that read disjoint records add up. If weights are sums of noisy gradients and are not
-        projected onto a ball, this is the largest distance of the noisiest gradient from the gradient with exact noise.
+        projected onto a ball, the result refers to gradients: it is the largest distance between the noisiest gradient
+        and the same gradient with exact noise.
         """
 
     @property
@@ -252,7 +253,7 @@ class PrivatePlan(ABC):
         return 0
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return the constants of the plan that a certificate contains.
+        """Return those constants of the plan that a certificate contains.
 
         Args:
             features: Number of columns of a row before a random projection; None without a projection.
@@ -326,7 +327,7 @@ class DisjointPlan(PrivatePlan):
 
     @property
     def learned(self) -> int:
-        """Number of records that all parts read."""
+        """Total number of records that the parts read."""
         return sum(part.problem.n for part in self.parts)
 
     @property

@@ -49,7 +49,7 @@ class RecursiveRegularisation(DisjointPlan):
     """Algorithm 7, whose stages use noisy descent.
 
     Attributes:
-        stages: Runs of descent, each on a chunk of equal size. Stage ``t`` has regularisers of total curvature
+        stages: Runs of descent, on chunks of equal size. Stage ``t`` has regularisers of total curvature
             ``lambda (2^t - 1)``.
         strength: Strength ``lambda`` of the first regulariser.
         unused: Number of records that no stage reads.
@@ -67,7 +67,7 @@ class RecursiveRegularisation(DisjointPlan):
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check that there is a stage, and that the stages fit each other."""
+        """Check that there is at least one stage, and that the stages are consistent with each other."""
         require_positive(strength=self.strength)
         if not self.stages:
             raise ParameterError("recursive regularisation needs at least one stage, got none")
@@ -137,7 +137,8 @@ class RecursiveRegularisation(DisjointPlan):
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
             strength: Strength ``lambda``; None for the corrected strength of Theorem 20.
-            steps: Number of steps of every stage; None for that of Lemma 21, within `FEWEST_STEPS` and `MOST_STEPS`.
+            steps: Number of steps of every stage. If None, the number of Lemma 21 is used, limited to the range from
+                `FEWEST_STEPS` to `MOST_STEPS`.
 
         Raises:
             ParameterError: The loss is not convex, or there are fewer records than stages.

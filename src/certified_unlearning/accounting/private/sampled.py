@@ -43,7 +43,7 @@ LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
 too much memory to compute a meaningless epsilon."""
 MOST_NOISE = 1e12
 """The largest noise multiplier that the accountant gets, because numbers would overflow with more noise. Larger
-multipliers count as this one."""
+multipliers are treated as this value."""
 DRAWN = 2.0**-53
 """A record is in a batch if a random multiple of this number is below the share. Shares are rounded up to such
 multiples."""
@@ -61,7 +61,8 @@ class NoisySums(NamedTuple):
     """Sums over Poisson batches with Gaussian noise.
 
     Attributes:
-        multiplier: Noise multiplier ``z``, in units of the bound on a record's summand, under both relations.
+        multiplier: Noise multiplier ``z``, in units of the bound on a record's summand. The units are the same under
+            both neighbouring relations.
         share: Sampling probability ``q``; 1 for sums over all records.
         times: Number of sums; if it is 0, nothing is published.
     """
@@ -220,7 +221,7 @@ class SampledDescent(SampledPlan):
         share: Probability ``q`` that a record is in a batch.
         clip: Norm ``C`` to which gradients of records are clipped.
         multiplier: Noise multiplier ``z``: the noise of a batch's sum has standard deviation ``z C``.
-        step_size: Step size for the sum divided by the constant ``q n``.
+        step_size: Step size for the mean gradient: the batch's sum, divided by the constant ``q n``.
     """
 
     name = "sampled-descent"

@@ -31,7 +31,7 @@ from certified_unlearning.errors import ParameterError
 _START, _STRIDE = 1.05, 0.15
 """The multiple of the usual ``c`` at which a search starts, and the length of its first steps in ``log c``."""
 _SMALLEST = 1e-9
-"""The least epsilon in a search, as a share of the target. Smaller epsilons count as this one."""
+"""The least epsilon in a search, as a share of the target. Smaller epsilons are treated as this value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class SampledSpider(VarianceReduced, SampledPlan):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2``: the mean squared error of a difference, divided by its points' squared distance.
+        """``tau_2^2``: the mean squared error of a difference, divided by the squared distance of the two points.
 
         It is ``H^2 / b_2 + d sigma_2^2``, including the error of sampling.
         """
@@ -122,9 +122,10 @@ class SampledSpider(VarianceReduced, SampledPlan):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
-            steps: Number of steps ``T``; None for that of Theorem 42.
-            batch: Batch size ``b_2``; None for that of Theorem 42.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and the minimum of the loss. The bound does not
+                affect privacy.
+            steps: Number of steps ``T``; None for the number in Theorem 42.
+            batch: Batch size ``b_2``; None for the size in Theorem 42.
 
         Raises:
             ParameterError: The package dp-accounting is not installed.

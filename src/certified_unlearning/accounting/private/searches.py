@@ -50,11 +50,11 @@ class Selection(PrivatePlan):
         # For type checking only, as in the base class.
         @property
         def learners(self) -> tuple[Learner, ...]:
-            """The runs. For boosting, this is a single run, because all runs of boosting are equal."""
+            """The runs. For boosting, this is a single run, because all runs of boosting have equal constants."""
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """The runs that a certificate states."""
+        """The runs that a certificate lists."""
         return tuple(part for each in self.learners for part in each.parts)
 
     @property
@@ -183,10 +183,10 @@ class GridSearch(Selection):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosting(Selection):
-    """Algorithm 15: a run on each of several chunks, and the selection of the model whose loss plus noise is least.
+    """Algorithm 15: a run on each of several chunks, and the selection of the model with the smallest noisy loss.
 
     Attributes:
-        learner: The run on one chunk. All runs are equal.
+        learner: The run on one chunk. The runs on all chunks have equal constants.
         chunks: Number of runs, ``m``.
         validated: Number of records of the last chunk, on which candidates are measured.
         epsilon: Pure epsilon of the selection.

@@ -7,8 +7,8 @@ square root of such a bound. `generalised_probabilities` implements the mechanis
 A score is computed in float64. If a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact arithmetic,
 the computed mean moves by ``s`` plus twice its rounding error. `mean_score_sensitivity` includes this. The few
 operations on scores have errors of at most a few times ``n u``, in units of the sensitivity. `SELECTION_SHARE` of
-epsilon is reserved for these errors, which is enough for ``10^9`` records. A draw of a candidate by its probability
-uses 512 random bits, and a noisy minimum uses random numbers of 53 bits. The resulting error is counted in delta.
+epsilon is reserved for these errors, which is enough for ``10^9`` records. Drawing a candidate by its probability uses
+512 random bits, and a noisy minimum uses random numbers of 53 bits. The resulting error is counted in delta.
 """
 
 import math
@@ -31,7 +31,8 @@ DRAWN_BITS = 512
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
 """Largest total variation, for each candidate, between the distribution of the draws and the intended probabilities."""
 NOISY_FAILURE = 2.0**-49
-"""Largest total variation that the finite random numbers of a noisy minimum cause, for each candidate."""
+"""Largest total variation, for each candidate, that is due to the finite precision of the random numbers of a noisy
+minimum."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:

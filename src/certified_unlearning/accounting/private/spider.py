@@ -1,4 +1,6 @@
-"""Private SpiderBoost: stationary points of losses that need not be convex, on full batches, with exact accounting.
+"""Private SpiderBoost, which finds stationary points of losses that need not be convex.
+
+The batches are full, and the accounting is exact.
 
 Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. At regular intervals, SpiderBoost uses a
 noisy mean gradient. In between, it uses noisy mean *differences* of gradients, whose noise shrinks with the step: a
@@ -9,7 +11,7 @@ batches (`sampled_spider`), the formulas have a constant ``c`` that the source d
 `equivalent_constant` gives ``c``.
 
 The error is ``(sqrt(d) / (n epsilon))^(2/3)``, which falls faster than the error of plain noisy descent, whose exponent
-is 1/2. By the explicit bounds, the advantage begins only at a few hundred million records.
+is 1/2. According to the explicit bounds, the advantage begins only at a few hundred million records.
 """
 
 import math
@@ -106,7 +108,7 @@ class SpiderConstants(RunConstants):
 
 
 class VarianceReduced(StationaryPlan):
-    """The common part of SpiderBoost on full and on Poisson batches: the order of releases, and Lemma 15's bound.
+    """Base class of SpiderBoost on full batches and on Poisson batches: the order of releases, and Lemma 15's bound.
 
     Attributes:
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
@@ -147,10 +149,10 @@ class VarianceReduced(StationaryPlan):
     @property
     @abstractmethod
     def difference_error(self) -> float:
-        """``tau_2^2``: the mean squared error of a noisy difference, divided by its points' squared distance."""
+        """``tau_2^2``: mean squared error of a noisy difference, divided by the squared distance of the two points."""
 
     def stationarity_bound(self, gap: float) -> float:
-        """Return a bound on the root mean square of the gradient's norm at the model, by Lemma 15 with its constants.
+        """Return Lemma 15's bound, with its constants, on the root mean square of the gradient's norm at the model.
 
         The bound is ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``, and
         infinite otherwise.
@@ -173,7 +175,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of the first release, the number of steps, and a bound on the gradient for losses of at least 0."""
+        """The noise of the first release, the number of steps, and a bound on the gradient for non-negative losses."""
         bound = self.stationarity_bound(self.problem.loss.at_zero**2)
         return Calibration(self.sigma_gradient, self.steps, gradient=bound)
 
@@ -234,7 +236,11 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def mu(self) -> float:
-        """``mu`` of all releases together; sensitivities include a share for rounding, a limit that runs enforce."""
+        """``mu`` of all releases together.
+
+        The sensitivities include a share for rounding. A run in which rounding could exceed this share ends with an
+        error.
+        """
         gradient = self.moved(self.gradient_bound, self.problem.n)
         difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
@@ -251,7 +257,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
 
     @property
     def difference_error(self) -> float:
-        """``tau_2^2 = d sigma_2^2``: mean squared error of a difference, divided by its points' squared distance."""
+        """``tau_2^2 = d sigma_2^2``: a difference's mean squared error, divided by the points' squared distance."""
         return self.problem.features * self.sigma_difference**2
 
     @classmethod

@@ -110,7 +110,8 @@ def flip_probability(rule: LabelRule, scale: float) -> float:
 def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
     """Return the probability that ``k + Lap(1 / epsilon)`` passes the threshold. At radius 0, it is ``delta / 2``.
 
-    The result is an exact fraction of a float64 exponential, so subtracting it from 1 loses no digits.
+    The exponential is computed in float64 and is then converted to an exact fraction, so subtracting it from 1 loses no
+    digits.
     """
     require_count(least=0, radius=radius)
     _require("stable", epsilon, delta)
@@ -126,8 +127,8 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         rule: Name of the rule.
         epsilon: Epsilon of one label.
         delta: Delta of one label; 0 for Cauchy noise.
-        largest: The largest radius that was searched. A radius so large that noise would vanish counts as a smaller
-            radius.
+        largest: The largest radius that was searched. If a radius is so large that the noise would vanish, a smaller
+            radius is used instead.
 
     Raises:
         ParameterError: The float64 probabilities miss the guarantee.

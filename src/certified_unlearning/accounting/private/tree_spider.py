@@ -3,7 +3,7 @@
 Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
 pre-order. The root uses a batch. A right child estimates the *difference* from its parent's gradient on a fresh,
 smaller batch. A left child keeps its parent's estimate. Every step has the same length, so the positions of two nodes
-in the tree bound the distance of their points. All batches are disjoint, so each record enters at most one noisy
+in the tree bound the distance between their points. All batches are disjoint, so each record enters at most one noisy
 release, and there is no composition, even for a large tree.
 
 The noise of a node is calibrated by the true distance of the points and by the node's number of records. This number is

@@ -6,8 +6,8 @@ Otherwise, they do not help. Both use a *metric* ``B_0 = H(w_B)``, the Hessian o
 the whole gradient was last evaluated. ``B = H_R(w_B)`` is the part of ``B_0`` that remains after later removals, and
 ``Theta`` is at least the largest eigenvalue of ``B_0^-1/2 (B_0 - B) B_0^-1/2``. ``D`` is the data's part of ``B``, so
 ``B = D(w_B) + m I``. ``|x|_D`` and ``|x|_B`` are the norms of ``D`` and ``B``. Rows have norm at most ``r``. ``M`` is
-``|w - w_B|``, or a smaller bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a``, if a pass evaluated one. The
-error is ``e = w*_R - w``.
+``|w - w_B|``. If a pass has evaluated a smaller bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a``, ``M`` is
+this smaller bound. The error is ``e = w*_R - w``.
 
 *Self-concordance* (Bach, 2010): ``|s''| <= s'``, so ``exp(-r|x-y|) D(y) <= D(x) <= exp(r|x-y|) D(y)``, where ``r|x-y|``
 may be replaced by any bound on ``|a.(x-y)|`` over the rows. Let ``H_int`` be the mean of ``H_R(w + t e)`` over ``0 <= t
@@ -21,8 +21,8 @@ it follows that ``nu <= beta exp(r M / 2) / sqrt(1 - Theta)``.
 
 *Displacement.* Let ``p = B_0^-1 g``. The state's ``alpha`` is at least ``|p|``. Then
 ``e = -p - H_int^-1 (B_0 - H_int) p`` and ``B_0 - H_int = (B_0 - B) + (D(w_B) - D_int)``. Row by row,
-``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)`` and ``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``. Cauchy and
-Schwarz's inequality and ``h / (h + m)^2 <= 1 / (4 m)`` then give
+``|D_int - D(w_B)| <= (exp(Y) - 1) D(w_B)`` and ``D_int >= exp(-Y) D(w_B)`` for ``Y = r (M + |e|)``. The Cauchy-Schwarz
+inequality and ``h / (h + m)^2 <= 1 / (4 m)`` then give
 
     ``|e| <= alpha + (beta / sqrt m) exp(Y / 2) ((exp(Y) - 1) / 2 + Theta / sqrt(1 - Theta))``,
 
@@ -31,7 +31,7 @@ where the smaller of the first two bounds replaces ``|e|`` in ``Y``.
 *Recursion.* A step ``v`` adds two parts to ``g``. The first is a remainder of Euclidean norm ``x``, which adds at most
 ``x / sqrt(m)`` to ``beta`` and ``x / m`` to ``alpha``. The second is the term ``rest`` of `newton`. For every ``u``,
 each row's part of ``u.rest`` is a product of three factors. One factor is bounded by ``r`` times a Euclidean norm, and
-the other two by Cauchy and Schwarz's inequality:
+the other two by the Cauchy-Schwarz inequality:
 
     ``|u.rest| <= r E(X) min(D2 |v|_D |u|_D, |v| DD |u|_D, DD |v|_D |u|)``,
 
@@ -76,7 +76,10 @@ class Left:
 
     @classmethod
     def of_residual(cls, residual: float, *, strong_convexity: float) -> Self:
-        """Return the bounds that follow from the Euclidean norm alone, for the Hessian over the present records."""
+        """Return the bounds that follow from the Euclidean norm alone.
+
+        ``B_0`` is the Hessian over the present records.
+        """
         require_non_negative(residual=residual)
         require_positive(strong_convexity=strong_convexity)
         return cls(residual, residual / math.sqrt(strong_convexity) * OUTWARD, residual / strong_convexity * OUTWARD)
@@ -136,7 +139,10 @@ def change_by_counts(records: int, *, n: int, strong_convexity: float, row_norm:
 
 
 def share_of(part: float, *, strong_convexity: float) -> float:
-    """Return ``Theta`` of removed records whose part of the Hessian has at most this norm, for any ``B_0``."""
+    """Return ``Theta``, given a bound ``part`` on the norm of the removed records' part of the Hessian.
+
+    The result holds for any ``B_0``.
+    """
     return part / (part + strong_convexity) * OUTWARD if part < math.inf else 1.0
 
 

@@ -10,16 +10,18 @@ Then for *any* vector ``v``, in particular for the solution of ``B v = -ghat``,
 
     ``rest = integral over 0 <= t <= 1 of (H_R'(w + t v) - H_R'(w_B)) v``.
 
-The bracket is evaluated. If ``B`` is *downdated* by each removed record's part, ``H_R'(w_B) - B`` is only rounding.
-Otherwise, ``B`` still contains the ``S_B`` records that were removed since ``B`` was computed, which contribute at most
-``S_B r^2 / (4 n)``. `curvature_change` returns the smaller of two bounds on the norm of ``rest``:
+The bracket ``[ghat + B v]`` is evaluated. If each removed record's part is subtracted from ``B`` (*downdated*),
+``H_R'(w_B) - B`` consists only of rounding errors. Otherwise, ``B`` still contains the ``S_B`` records that were
+removed since ``B`` was computed, which contribute at most ``S_B r^2 / (4 n)``. `curvature_change` returns the smaller
+of two bounds on the norm of ``rest``:
 
 - *Third derivative*: ``gamma rho r (|w - w_B| + |v|/2) |v|``, where ``gamma = sup |s''|`` and ``rho`` bounds the
   largest eigenvalue of ``A'A / n``. ``r^2`` is always such a bound.
 - *Self-concordance* (Bach, 2010): ``|s''| <= s'``. So between ``w_B`` and ``x``, ``s'`` changes by a factor of at most
-  ``exp(|a.(x - w_B)|)``, and ``|s'(a.x) - s'(a.w_B)| <= s'(a.w_B) |a.(x - w_B)| E(X)``, with ``E(X) = (exp(X) - 1) /
-  X`` (convexity) and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and
-  Cauchy and Schwarz's inequality, the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
+  ``exp(|a.(x - w_B)|)``, and ``|s'(a.x) - s'(a.w_B)| <= s'(a.w_B) |a.(x - w_B)| E(X)``, with
+  ``E(X) = (exp(X) - 1) / X`` (convexity) and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm
+  ``|x|_H^2 = x'(H(w_B) - m I) x`` and the Cauchy-Schwarz inequality, the rest is at most
+  ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
 
 Both bounds use only one property of the distances ``|w - w_B|`` and ``|w + v - w_B|``: no remaining row's score moved
 by more than ``r`` times the distance. So a bound on ``|a.(w - w_B)| / r`` over the remaining rows ``a`` may replace
@@ -27,10 +29,10 @@ each distance. A pass over the rows evaluates such a bound, which is often many 
 by at most ``|v|``. Seminorms are not replaced.
 
 The second bound needs no ``rho``. It accounts for directions in which the data have little curvature. ``B^-1`` sends
-most of ``ghat`` into these directions. The second bound also bounds the effect of *any* records by counts alone. For
-the exact solution, ``|v|_H <= |ghat| / (2 sqrt(m))``, because ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after the
-removal of ``S`` records in any number of requests, the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)`` (see
-`schedule`).
+most of ``ghat`` into these directions. The second bound also leads to a bound that holds for *any* records and depends
+only on their number. For the exact solution, ``|v|_H <= |ghat| / (2 sqrt(m))``, because
+``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after the removal of ``S`` records in any number of requests, the rest adds
+up to at most ``r E S^2 r^2 / (8 m n^2)`` (see `schedule`).
 
 For ridge regression, ``s'`` is constant, so the rest is 0. Then the step adds only the solution's remainder and
 rounding.
@@ -90,7 +92,7 @@ def residual_after(
         not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including the records of this step; 0
             if ``B`` is downdated.
         matrix_error: Largest distance, due to rounding, of ``B`` from the Hessian that it represents.
-        largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``; None for ``r^2``.
+        largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``. If None, ``r^2`` is used.
         row_norm: Largest norm ``r`` of a row.
         quadratic: Whether the Hessian is the same everywhere. In this case, the rest is 0, and ``B`` must be downdated.
     """

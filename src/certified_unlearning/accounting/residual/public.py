@@ -126,12 +126,15 @@ def least_curvature(strong_convexity: float, public_curvature: float) -> float:
 
 
 def most_curvature(public_records: int, *, n: int, features: int, classes: int) -> float:
-    """Return the largest ``k`` of any public rows: their Hessian's trace divided by its dimension; 0 for softmax."""
+    """Return the largest ``k`` that this number of public rows can have; 0 for softmax.
+
+    It is the largest trace of the public rows' Hessian, divided by the dimension of the Hessian.
+    """
     return OUTWARD * curvature_of_a_record(classes) * public_records / (n * features) if classes <= 2 else 0.0
 
 
 def curvature_on_the_way(curvature: float, *, distance: float, row_norm: float = ROW_NORM) -> float:
-    """Return ``k``, the curvature that holds up to this distance from the minimiser, rounded down.
+    """Return ``k``, the curvature between the minimiser and any point at most ``distance`` away, rounded down.
 
     Args:
         curvature: Curvature ``k_1`` at the minimiser.

@@ -3,8 +3,9 @@
 The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time. The weights ``w`` are secret, and their *residual*
 ``|grad f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``, the exact minimiser
 on the remaining records ``R`` with the same noise. By strong convexity, ``|w - w*_R| <= |grad f_R(w)| / m``. So release
-and reference are Gaussians whose means are at most ``tau / m`` apart, and therefore ``mu``-Gaussian DP with ``mu = tau
-/ (m sigma)``. ``tau`` is the *budget*. It is fixed in advance, and so ``mu`` is fixed, too. The guarantees are:
+and reference are Gaussians whose means are at most ``tau / m`` apart. This gives ``mu``-Gaussian DP with
+``mu = tau / (m sigma)``. ``tau`` is the *budget*. It is fixed in advance, and so ``mu`` is fixed, too. The guarantees
+are:
 
 - ``mu`` after any number of requests, if requests are fixed in advance and only the last published model is seen;
 - ``mu sqrt(k)`` for all ``k`` releases together, including the first one;
@@ -39,7 +40,7 @@ from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
 
 RESOLUTION_SHARE = 1e-3
-"""Largest coarseness of published numbers, as a share of the shift of means."""
+"""Largest allowed error of the published numbers, divided by the distance ``budget / m`` of the means."""
 ROUNDING_SHARE = 0.05
 """Share of the budget that the rounding of one evaluated gradient may take."""
 
@@ -84,7 +85,7 @@ def together(bounds: Iterable[float]) -> float:
 
 
 def share_of_each(budget: float, models: int) -> float:
-    """Return each model's share of the budget, if all shares are equal and `together` combines them to the budget."""
+    """Return each model's share of the budget, for equal shares that `together` combines into the budget."""
     require_count(least=1, models=models)
     return budget if models == 1 else budget / math.sqrt(models) / OUTWARD**2
 

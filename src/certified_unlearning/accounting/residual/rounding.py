@@ -4,9 +4,9 @@ The unit roundoff is ``u = 2^-53``, and ``gamma_k = k u / (1 - k u)``. A sum or 
 order, with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' absolute values
 (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 4.2). For numbers that are added in blocks of
 ``b``, ``k`` is ``b`` plus the number of blocks. This ``k`` is called the *chain*. Products of matrices with fewer
-operations (Strassen) are not covered. No BLAS with which NumPy is built uses them. Rows have norm at most
-``r = 1 + 1.1e-6`` (`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of rows and weights count as
-exact, because the objective is defined on them. The derivation is for the logistic loss with ``p = s(-y x.w)``;
+operations (Strassen) are not covered. None of the BLAS libraries with which NumPy is built uses them. Rows have norm at
+most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of rows and weights count
+as exact, because the objective is defined on them. The derivation is for the logistic loss with ``p = s(-y x.w)``;
 brackets contain the values for softmax.
 
 *Gradient*, ``-(1/n) sum y p x + m w``. A score is off by ``gamma_d r |w|``. Hence ``p`` is off by a quarter [a half] of
@@ -19,17 +19,17 @@ is covered by the doubled error.
 
 *Hessian*, ``(1/n) sum q x x' + m I`` with ``q = s(z) s(-z)``, evaluated as a sum over rows ``sqrt(q) x``. ``q`` is off
 by `THIRD_DERIVATIVE` times the error of a score, because ``|q'| <= 1/(6 sqrt 3)``. The two sigmoids add a relative
-error of 16 ``u``. With the products (including a class weight), the root, scaling and squaring, the relative error is
-25 ``u``. A row's part has Frobenius norm at most ``r^2 / 4``, and Frobenius norms bound spectral norms. So the sum is
-off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` plus the effect of the scores' errors. A *downdate* adds a block's rows to
-the matrix itself, in an order that the library chooses. So the chain of a downdate has one sum per row and two more
-sums per block. The norm of the whole matrix is ``|H|_F <= r^2 / 4 + sqrt(d) m``.
+error of 16 ``u``. The products (including a class weight), the square root, the scaling and the squaring increase this
+relative error to 25 ``u``. A row's part has Frobenius norm at most ``r^2 / 4``, and Frobenius norms bound spectral
+norms. So the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` plus the effect of the scores' errors. A *downdate*
+adds a block's rows to the matrix itself, in an order that the library chooses. So the chain of a downdate has one sum
+per row and two more sums per block. The norm of the whole matrix is ``|H|_F <= r^2 / 4 + sqrt(d) m``.
 
 *A Hessian of float32 products*: the rows ``sqrt(q) x`` of a block are converted to float32 and multiplied in float32.
 The blocks' sums are added in float64. With the unit roundoff of float32, ``u = 2^-24``, a product of two rounded
-numbers is off by two ``u`` relative, and a sum over ``b`` rows is off by ``gamma_b``. So float32 adds an error of at
-most ``gamma_{b+4}`` times the sum of the terms' absolute values, and a row's part of this sum is at most ``r^2 / 4`` in
-Frobenius norm. Products in fewer bits, which some libraries compute on request, are not covered.
+numbers has a relative error of two ``u``, and a sum over ``b`` rows is off by ``gamma_b``. So float32 adds an error of
+at most ``gamma_{b+4}`` times the sum of the terms' absolute values, and a row's part of this sum is at most ``r^2 / 4``
+in Frobenius norm. Products of lower precision, which some libraries compute on request, are not covered.
 
 *Ridge regression*, ``(1/n) sum (x.w - y) x + m w`` with targets of absolute value at most 1. A coefficient is at most
 ``r |w| + 1``. Its error is that of the score plus one ``u`` for the difference. The Hessian, ``X'X / n + m I``, does
@@ -45,10 +45,10 @@ in terms of ``d`` and `chain` also hold for sparse rows.
 *A product* ``H v`` is off by at most ``gamma_d |H|_F |v|``, because taking absolute values of entries does not change a
 Frobenius norm.
 
-No bound relies on the accuracy of a matrix' factor or of a solution computed from it. A step ``v`` is whatever numbers
-were computed, and its remainder ``g + H v`` is evaluated and bounded like all other quantities. Underflow adds an error
-of at most the least normal number per product, even if a processor flushes to zero. All bounds are multiplied by 1.01
-to cover products of errors, and sums of bounds are multiplied by `OUTWARD` to cover their own rounding.
+No bound relies on the accuracy of a matrix factor or of a solution computed from this factor. A step ``v`` may be any
+computed vector, and its remainder ``g + H v`` is evaluated and bounded like all other quantities. Underflow adds an
+error of at most the smallest normal number per product, even if a processor flushes to zero. All bounds are multiplied
+by 1.01 to cover products of errors, and sums of bounds are multiplied by `OUTWARD` to cover their own rounding.
 """
 
 import math
@@ -101,8 +101,8 @@ def block_rows(features: int) -> int:
 def sparse_block_rows(records: int, features: int, entries: int) -> int:
     """Return the number of sparse rows of a block.
 
-    A block of wide rows has at least about as many entries as there are columns, because the sum over a block has a
-    number for every column.
+    If rows are wide, a block has so many rows that it contains, on average, at least one entry per column. The reason
+    is that the sum over a block has a number for every column.
 
     Args:
         records: Number of rows.
@@ -159,7 +159,7 @@ def gradient_error(
         classes: 2 for logistic regression, the number of classes for softmax regression, 1 for ridge regression.
         weight_norm: Bound on ``|w|``.
         strong_convexity: ``m`` of the regulariser; 0 for a sum over records without a regulariser.
-        terms: Numbers of terms in the gradient's sums; None for those of dense rows.
+        terms: Numbers of terms in the gradient's sums. If None, rows are dense.
     """
     terms = terms or Terms(features, chain(records, features))
     if classes == 1:
@@ -224,7 +224,9 @@ def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) ->
 
 
 def product_error(*, features: int, strong_convexity: float, norm: float, classes: int = 2) -> float:
-    """Return the error of ``H x + y`` with a Hessian ``H``, except for a relative error of one ``u`` of ``y``.
+    """Return the error of ``H x + y`` with a Hessian ``H``.
+
+    A relative error of one ``u`` in ``y`` is not included.
 
     Args:
         features: Number of columns of a row, ``d``.
@@ -239,7 +241,7 @@ def product_error(*, features: int, strong_convexity: float, norm: float, classe
 def score_move(evaluated: float, *, features: int, moved: float) -> float:
     """Return a bound, divided by ``r``, on the products of rows with a vector of differences.
 
-    A product is off by ``gamma_d r`` times the vector's norm, and every difference is off by one ``u`` relative.
+    A product is off by ``gamma_d r`` times the vector's norm, and every difference has a relative error of one ``u``.
 
     Args:
         evaluated: The largest product, as evaluated.

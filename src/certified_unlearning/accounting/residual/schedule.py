@@ -35,11 +35,12 @@ START_MOVE = 0.05
 REMAINDER = 1e-3
 """Largest allowed ``|ghat + B v|``, as a share of ``|ghat|``."""
 REMAINDER_SHARE = 0.05
-"""Share of the budget for the sum of all ``|ghat + B v|`` until the next reading, divided among records."""
+"""Share of the budget for the remainders ``|ghat + B v|`` of all requests until the next reading. The sum of all
+remainders may use this share, which is divided among the records."""
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return the largest gradient at a reading for which the reading's last step is at most `START_MOVE` long."""
+    """Return a bound on a reading's gradient. Up to the bound, the reading's last step is at most `START_MOVE` long."""
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 

@@ -139,7 +139,8 @@ def assumptions(
         unscheduled: Whether data were read at a time that was not planned.
         by_passes: Whether passes over the rows may correct the weights. If so, the distance to the minimiser is
             certified.
-        every_request_passes: Whether there is no Newton step, so that every request without relearning makes a pass.
+        every_request_passes: Whether there are no Newton steps. Every request then makes a pass, unless the model is
+            learned anew.
         class_weights: Whether classes have different weights.
         targets: Whether the model predicts targets instead of classes.
         additions: Whether records were added.

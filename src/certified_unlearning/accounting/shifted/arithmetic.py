@@ -49,7 +49,10 @@ def computed(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Problem:
-    """Return a problem of linear scores with its rounding. The arguments are those of `rounding.rounding`."""
+    """Return a problem with linear scores, including its rounding errors.
+
+    The arguments are those of `rounding.rounding`.
+    """
     counted = rounding(
         n=problem.n,
         features=features,
@@ -71,7 +74,10 @@ TRIANGLE_FACTOR = 10.0
 
 
 def triangle_floor(floor_of: FloorOf) -> FloorOf:
-    """Return a function that gives the floor of analyses of exact steps: `TRIANGLE_FACTOR` times ``floor_of``."""
+    """Return a function whose results are `TRIANGLE_FACTOR` times the results of ``floor_of``.
+
+    Analyses of exact steps need this function.
+    """
 
     def floor(problem: Problem) -> RoundingFloor:
         per_precision, relative = floor_of(problem)
@@ -89,11 +95,11 @@ def langevin_floor(problem: Problem) -> RoundingFloor:
 
 
 def descent_floor(problem: Problem) -> RoundingFloor:
-    """Return the floor of noiseless steps with published noise, whether or not the noise is fed back.
+    """Return the `RoundingFloor` of noiseless steps if noise is added on publication, whether or not it is fed back.
 
     Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back and every request
-    takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I)) mu``, where ``mu`` is that of a
-    single phase with its noise. The total is at most ``sqrt(2) mu``.
+    takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I)) mu``. Here, ``mu`` is computed
+    from the error and the noise of a single phase. The total is at most ``sqrt(2) mu``.
     """
     problem.require_strong_convexity()
     of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
@@ -115,8 +121,8 @@ def chosen_arithmetic(
         delta: Target delta.
 
     Raises:
-        AssumptionError: Rounding would use more than this share in every type. The message names the noise that would
-            be enough.
+        AssumptionError: Rounding would use more than the share `SHARE` in every type. The message names the noise that
+            would be enough.
     """
     for dtype, problem in candidates.items():
         least = floor_of(problem).least_sigma(epsilon, delta)
@@ -167,6 +173,6 @@ def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -
 
 
 def failure_delta(problem: Problem, *, steps: float, epsilon: float) -> float:
-    """Return the addition to delta for random norms that are larger than assumed, in two runs."""
+    """Return the addition to delta for the event that, in one of two runs, a random norm is larger than assumed."""
     failure = problem.rounding.failure_of(steps)
     return min(1.0, failure + failure * math.exp(min(epsilon, 700.0)))

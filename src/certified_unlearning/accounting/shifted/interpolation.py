@@ -74,8 +74,8 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[NoisyPhase]:
     """Return the phases of a schedule, for a comparison with the same run on the data that are left after all requests.
 
-    In learning, the two runs differ in the records of all requests. In the steps of request ``j``, they differ in the
-    records of later requests.
+    During learning, the two runs differ in the records of all requests. During the steps of request ``j``, they differ
+    in the records of later requests.
 
     Raises:
         ParameterError: The requests remove more records than exist.
@@ -145,7 +145,7 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 
 
 def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
-    """Return how well models learned on data sets that differ in ``records`` records can be distinguished.
+    """Return how well two learned models can be distinguished if their data sets differ in ``records`` records.
 
     ``mu`` is ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
 

@@ -63,7 +63,7 @@ class Parameters:
         step_size: Step size ``eta``.
         noise: Standard deviation ``sigma`` of the noise per coordinate; for quantised SGD, the grid's spacing ``tau``;
             0 for sub-sample-GD.
-        excess_risk: Excess risk by the theorem's rate.
+        excess_risk: Excess risk according to the theorem's rate.
     """
 
     steps: float
@@ -160,9 +160,10 @@ def noisy_step_size(
 def theorem_22(problem: ConvexProblem) -> Parameters:
     """Return the parameters with which accelerated noisy SGD recomputes for a share ``rho`` of edits.
 
-    This is the second branch of the theorem, Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
-    ``T = (H D n rho / (G sqrt(d)))^(2/5)`` and ``m = (G / (H D))^2 T^3``. The rate is ``H D^2 / T^2``. The first branch
-    of the theorem is `proposition_3`. The rates do not show which branch is better for actual numbers of records.
+    The parameters are those of the second branch of the theorem. This branch applies Proposition 1 with stability
+    ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``, ``T = (H D n rho / (G sqrt(d)))^(2/5)`` and
+    ``m = (G / (H D))^2 T^3``. The rate is ``H D^2 / T^2``. The first branch of the theorem is `proposition_3`. The
+    rates do not show which branch is better for actual numbers of records.
     """
     steps = (problem.condition * problem.stable_records / problem.root_dimension) ** 0.4
     return theorem_22_at(problem, steps=steps, batch_size=steps**3 / problem.condition**2)

@@ -1,4 +1,4 @@
-"""Plans with the least noise or the most steps for a target probability that an edit causes a recomputation.
+"""Plans with the least noise or the most steps. The target is the probability that an edit causes a recomputation.
 
 A plan is made once, before learning, and kept for all edits. Steps, batches and noise are part of the algorithm whose
 distribution an unlearner reproduces, so none of them may depend on the current number of records.
@@ -42,7 +42,8 @@ class NoisePlan:
     Attributes:
         noise: The least noise that suffices, as a standard deviation per coordinate; for quantised SGD, the grid's
             spacing. It is 0 if no noise is needed.
-        recompute_probability: Bound on the probability of a recomputation at this noise, at most the target.
+        recompute_probability: Bound on the probability of a recomputation at this noise. The bound is at most the
+            target.
         published_noise: The noise according to the theorem's constants, for the same ``rho``.
     """
 
@@ -52,7 +53,9 @@ class NoisePlan:
 
 
 def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
-    """Return the largest number of steps with which sub-sample-GD recomputes with at most a given probability, or 0.
+    """Return the largest number of steps with which sub-sample-GD recomputes with at most the target probability.
+
+    If a single step exceeds the target, the result is 0.
 
     Args:
         n: Smallest number of records that the data set has before a deletion.
@@ -145,9 +148,10 @@ def most_quantised_steps(
 
 
 def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
-    """Return the largest number of noisy linear queries that are recomputed with at most a given probability, or 0.
+    """Return the largest number of noisy linear queries that are recomputed with at most the target probability.
 
-    The arguments and errors are those of `plan_queries`. ``sigma`` is the standard deviation of the noise.
+    If a single query exceeds the target, the result is 0. The arguments and errors are those of `plan_queries`.
+    ``sigma`` is the standard deviation of the noise.
     """
     require_positive(sigma=sigma, bound=bound)
     require_probability(recompute_probability=recompute_probability)
@@ -157,7 +161,10 @@ def most_queries(*, sigma: float, bound: float, recompute_probability: float) ->
 
 
 def _most(probability: Callable[[int], float], wanted: float) -> int:
-    """Return the largest number of equal steps with which a recomputation has at most the wanted probability, or 0."""
+    """Return the largest number of equal steps for which the probability of a recomputation is at most ``wanted``.
+
+    If the probability is larger even for one step, the result is 0.
+    """
     once = probability(1)
     if once > wanted:
         return 0

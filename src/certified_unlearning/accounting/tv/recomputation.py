@@ -42,7 +42,7 @@ def quantiser_disagreement_bound(distance: float, *, dimension: int, resolution:
     """Return a bound, at most 1, on the probability that a randomly shifted grid separates two vectors.
 
     Args:
-        distance: Euclidean distance ``delta`` of the vectors.
+        distance: Euclidean distance ``delta`` between the vectors.
         dimension: Dimension ``d`` of the vectors.
         resolution: Spacing ``tau`` of the grid.
         printed: Whether to use Lemma 31's ``2 d delta / tau``, which holds jointly for all vectors at this distance.
@@ -71,8 +71,8 @@ def quantised_recompute_probability(
 def query_recompute_probability(*, queries: int, sigma: float, bound: float) -> float:
     """Return a bound on the probability that noisy linear queries are recomputed after one edit (derived).
 
-    The bound is ``1 - (1 - tv)^T``, because an edit moves every noisy query by the record's part. ``T tv`` is a larger
-    bound.
+    The bound is ``1 - (1 - tv)^T``, because an edit moves every noisy query by the record's contribution. ``T tv`` is a
+    larger bound.
 
     Args:
         queries: Number ``T`` of noisy queries in a run.

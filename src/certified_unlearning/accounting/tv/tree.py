@@ -6,9 +6,9 @@ lb(t) + 1`` to ``t``, where ``lb(t)`` is the lowest set bit of ``t``. The node's
 A prefix sum up to ``t`` reads one node for each set bit of ``t``. A record's position is uniform, so the cost of an
 edit is a mean over positions.
 
-All sharp forms are derived. Let nodes at height ``h`` accept with probability ``1 - tau_h``. For an edit at a uniform
-position from ``1`` to ``2^a``, all nodes below ``2^a`` accept with probability ``prod_{h < a} (1 - tau_h / 2)``,
-because half of the positions test a node of each height.
+All tight bounds in this module are derived: they are not in the source. Let nodes at height ``h`` accept with
+probability ``1 - tau_h``. For an edit at a uniform position from ``1`` to ``2^a``, all nodes below ``2^a`` accept with
+probability ``prod_{h < a} (1 - tau_h / 2)``, because half of the positions test a node of each height.
 
 `Budget` determines how heights share stability, for trees whose size is not known when noise is first drawn.
 """
@@ -142,7 +142,7 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
             and accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`:
             ``rho / count``, the most accurate choice, for trees whose largest size is known.
         rho: Largest sum of all shares.
-        count: Number of heights, from `heights` for the largest size.
+        count: Number of heights. `heights` computes this number from the largest size of the tree.
     """
     require_positive(rho=rho)
     require_count(least=1, count=count)
@@ -156,7 +156,7 @@ def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
 
 
 def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int) -> list[float]:
-    """Return the noise of the nodes at each height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
+    """Return the noise of the nodes at each height, from the leaves upwards: ``B / (sqrt(2 pi) rho_h)`` (derived).
 
     An edit tests at most one node of each height. So at every size, the sum of `height_budgets` bounds the stability of
     the tree and the probability that an edit causes a recomputation.

@@ -60,8 +60,8 @@ class PrivateCertificate(Certificate):
         kind: ``private``.
         mechanism: Name of the mechanism that learned the model.
         selection: How one of several models was selected; the selection reads records that no model learned from.
-        hidden: The facts that the relation hides, in words.
-        observers: The people from whom the relation hides the facts, in words.
+        hidden: Description of the facts that the relation hides.
+        observers: Description of the people from whom the relation hides the facts.
         comparator: What deletions are compared with.
         not_promised: What the certificate does not promise.
         relation: Neighbouring relation of data sets; an epsilon is meaningless without it.
@@ -215,8 +215,8 @@ class PrivateCertificate(Certificate):
         secret = "" if self.mu is not None else ", as long as batches stay secret"
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta + self.extra_delta)} under "
-            f"{self.relation}, towards everybody who sees the model{secret}; {worth} (private by {self.mechanism}; "
-            f"{self.not_checked})"
+            f"{self.relation}, with respect to everybody who sees the model{secret}; {worth} (private by "
+            f"{self.mechanism}; {self.not_checked})"
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

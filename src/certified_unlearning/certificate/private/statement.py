@@ -1,7 +1,7 @@
 """The wording of certificates of private learning: what is hidden from whom, and the assumptions.
 
 The words follow from the plan and a few names, so they are recomputed like numbers. Each plan contains the wording that
-is specific to its way to learn: `accounting.private.plan.Words`.
+is specific to its way of learning: `accounting.private.plan.Words`.
 """
 
 from typing import Any

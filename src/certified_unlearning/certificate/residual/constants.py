@@ -54,10 +54,10 @@ class ResidualConstants(LedgerCertificate):
         added: Number of records added since the start; omitted if 0.
         additions: Number of releases that added records; each of them read the data. Omitted if 0.
         downdate: Whether each removed record's part of the Hessian was subtracted from the stored Hessian.
-        strict: Whether counts alone decided when data were read again.
+        strict: Whether the times at which data were read again depended only on counts of records.
         class_weights: Factors, at most 1, by which the losses of the records of each class are multiplied; omitted if
             all are 1.
-        records_between_reads: Number of removed records after which data are read again at the latest; 0: data are
+        records_between_reads: Largest number of records that may be removed before data are read again; 0 if data are
             read for every request.
         scheduled_reads: Number of readings that took place because more than ``records_between_reads`` records had been
             removed.
@@ -70,9 +70,9 @@ class ResidualConstants(LedgerCertificate):
         noise_source: Source of the noise.
         dataset: Name of the data set.
         sparse: Whether rows were sparse and every request was answered by a refit. Then the bound on rounding depends
-            on the number of a row's entries.
+            on the number of entries in a row.
         features: Description of how features were made; ``given`` if they come from the user of an estimator.
-        hashed: Text columns, and how each was hashed, without a vocabulary; omitted if there was no such column.
+        hashed: Text columns that were hashed without a vocabulary, and how each was hashed. Omitted if there are none.
         code_version: Version of the code that ran.
     """
 
@@ -123,7 +123,7 @@ class ResidualConstants(LedgerCertificate):
 
     @property
     def requests(self) -> int:
-        """Number of answered requests: all releases except the first one, additions and lost releases."""
+        """Number of answered requests. The first release, additions and lost releases are not counted."""
         return self.releases - 1 - self.additions - self.lost_releases
 
     @property

@@ -10,7 +10,7 @@ from certified_unlearning.text import counted
 
 
 def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
-    """Return, for each field, whether its value is possible and fits the others, and the possible values in words."""
+    """Return, for each field, whether its value fits the other fields, and a description of the possible values."""
     scores = scores_per_record(certificate.classes)
     mechanism = "newton-removal" if certificate.is_by_newton else "certified-refit"
     losses = losses_of(certificate.classes)
@@ -53,14 +53,15 @@ def limits_of(certificate: ResidualConstants) -> dict[str, tuple[bool, str]]:
         ),
         "public_curvature": (
             certificate.public_curvature <= most_curvature,
-            f"at most {most_curvature:.3g}, the largest curvature of so many public rows",
+            f"at most {most_curvature:.3g}, the largest curvature that this number of public rows can have",
         ),
         "removed": (requests <= certificate.removed < private, f"{requests} to {private - 1}"),
         "scheduled_reads": (reads <= requests, f"at most {requests} together with unscheduled_reads"),
         "passes": (
             certificate.passes is None or (certificate.may_pass and certificate.passes_fit(requests - reads)),
-            f"{'at most ' if certificate.is_by_newton else ''}{requests - reads}, the number of requests without a "
-            "reading; only plans for classes that are not strict can have passes, and all others leave it out",
+            f"{'at most ' if certificate.is_by_newton else ''}{requests - reads}, which is the number of "
+            "requests without a reading; the field is left out unless the plan can have passes: the model must predict "
+            "classes, and the plan must not be strict",
         ),
         "features": possible_features(certificate.features),
         "hashed": possible_text(certificate.hashed, certificate.features, certificate.d // scores),
@@ -77,7 +78,7 @@ def require_readings(certificate: ResidualConstants) -> None:
     bounds.
 
     The bounds are sufficient, too. The last request before a scheduled reading may have any number of records. Without
-    a scheduled reading, each piece may have any number from one record to ``records_between_reads``.
+    a scheduled reading, each piece may have from one to ``records_between_reads`` records.
 
     A release that adds records always reads the data. So a piece that ends with such a release has at most
     ``records_between_reads`` records before the release, and the release itself may remove any number.
@@ -92,7 +93,11 @@ def require_readings(certificate: ResidualConstants) -> None:
         raise CertificateError(
             f"the certificate states records_between_reads = {most}, but its constants allow {allowed}, "
             "because "
-            f"{'counts alone decide on readings' if certificate.is_by_newton else 'every request reads the data'}"
+            + (
+                "readings depend only on counts of records"
+                if certificate.is_by_newton
+                else "every request reads the data"
+            )
         )
     scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
     stated = (

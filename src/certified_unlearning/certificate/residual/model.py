@@ -21,7 +21,7 @@ from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
 class ResidualCertificate(ResidualConstants):
-    """A statement of unlearning against exact refits; `ResidualConstants` defines its fields."""
+    """A statement that compares unlearning with exact refits; `ResidualConstants` defines its fields."""
 
     def stated(self) -> Stated:
         """Return the numbers of the statement."""
@@ -38,22 +38,24 @@ class ResidualCertificate(ResidualConstants):
         return self.lost_releases
 
     def of_one_release(self) -> Self:
-        """Return the certificate without numbers for all releases."""
+        """Return the certificate without the numbers that cover all releases together."""
         return self.model_copy(update={"epsilon_all_releases": None, "extra_delta_all_releases": None})
 
     def details(self) -> str:
         """Return the whole statement in technical terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
-            f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all "
-            f"{counted(self.releases, 'release')} or adaptive requests ({self.guarantee} by {self.mechanism}; "
-            f"{self.not_checked})"
+            f"same {self._public_rows_and}noise; guaranteed epsilon for all {counted(self.releases, 'release')} "
+            f"together, and for adaptive requests: {or_nothing(self.epsilon_all_releases)} ({self.guarantee} by "
+            f"{self.mechanism}; {self.not_checked})"
         )
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
         """Return the scope: the last release for fixed requests, and all releases if a number covers them."""
-        sentence = f"against an exact refit with the same noise, requests fixed in advance: {stated.in_words(release)}"
+        sentence = (
+            f"against an exact refit with the same noise, for requests fixed in advance: {stated.in_words(release)}"
+        )
         adaptive = stated.epsilon_all_published is not None
         return Scope(
             compared_with="an exact refit with the same noise",
@@ -76,9 +78,9 @@ class ResidualCertificate(ResidualConstants):
         return how[reading]
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return, as sentences, whether the model was corrected or learned anew."""
+        """Return sentences that say whether the model was corrected or learned anew."""
         error = (
-            "up to a small error with a limit that was fixed beforehand. Random numbers, called noise, were added to "
+            "up to a small error whose limit was fixed beforehand. Random numbers, called noise, were added to "
             "it, so that it does not show exactly what it was made from."
         )
         if reading in ("none", "pass"):
@@ -89,8 +91,9 @@ class ResidualCertificate(ResidualConstants):
     def with_known_number(self) -> str:
         """Return a sentence about the exact refit: it divides by the same number of records."""
         return (
-            "The number of removed records is assumed to be known, and is not what is guessed. The model used for "
-            "comparison divides by a number that counts the removed records, too, and uses nothing else of them."
+            "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
+            "used for comparison divides by a number that includes the removed records. It uses no other information "
+            "about these records."
         )
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
@@ -116,10 +119,11 @@ class ResidualCertificate(ResidualConstants):
         every = "both" if self.releases == 2 else f"all {self.releases:,}"
         return (
             f"Someone has {every} versions of the model, and may even have chosen which records to "
-            "remove or add. This person guesses whether the versions were made by this software's method, with its "
-            "small errors, or each was calculated exactly from the records that were left at its time, with the same "
-            f"kind of noise. {capitalised(often)}. This does not limit what earlier versions show: this "
-            "person may already know that the removed records were in them."
+            "remove or add. This person guesses which of two cases is true. In the first case, this software's "
+            "method made the versions, with its small errors. In the second case, each version was calculated exactly "
+            "from the records that were left at its time, with the same kind of noise. "
+            f"{capitalised(often)}. This does not limit what earlier versions show: this person may already "
+            "know that the removed records were in them."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
@@ -127,7 +131,7 @@ class ResidualCertificate(ResidualConstants):
         return limits_of(self)
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, after a check that some stream of requests has the counts.
+        """Return the numbers that follow from the constants, if some stream of requests can have the stated counts.
 
         Raises:
             CertificateError: No stream of requests has the stated counts.
@@ -190,7 +194,7 @@ class ResidualCertificate(ResidualConstants):
         """Compare the statement with what follows from the constants; see `Certificate.check`.
 
         Three facts are taken as stated: the bound on the gradient, the number of records, and the counts of requests
-        and readings. The only check of the counts is that some stream of requests has them.
+        and readings. The counts are checked in only one way: some stream of requests must lead to these counts.
 
         Raises:
             CertificateError: Something differs.

@@ -39,11 +39,11 @@ def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: Val
 class StepsConstants(LedgerCertificate):
     """An (epsilon, delta + extra_delta) unlearning statement with everything that is needed to recompute it.
 
-    Attributes have the names of `mechanisms.run.Run` and `ProblemConstants`. ``epsilon`` is the largest epsilon over
-    all requests. ``mu`` states this guarantee as Gaussian differential privacy, if the accountant computes it. Both
-    numbers cover the last published model. ``epsilon_all_published``, if it is stated, covers all published models
-    together, including the first one (at delta alone, by shifted interpolation). Before the first request nothing was
-    removed, and ``epsilon`` and ``mu`` are 0.
+    The attributes have the same names as in `mechanisms.run.Run` and `ProblemConstants`. ``epsilon`` is the largest
+    epsilon over all requests. ``mu`` states this guarantee as Gaussian differential privacy, if the accountant computes
+    it. Both numbers cover the last published model. ``epsilon_all_published``, if it is stated, covers all published
+    models together, including the first one. It is computed by shifted interpolation, at ``delta`` without
+    ``extra_delta``. Before the first request nothing was removed, and ``epsilon`` and ``mu`` are 0.
 
     ``epsilon`` includes rounding: it assumes that a step may end ``rounding_error`` away from the exact result.
     ``epsilon_in_exact_arithmetic`` is the value without rounding. ``noise_delta``, a part of ``extra_delta``, covers
@@ -57,7 +57,7 @@ class StepsConstants(LedgerCertificate):
     directory was restored from a backup without them. If ``lost_releases`` is above 0, ``epsilon_all_published`` is
     None.
 
-    ``class_weights``, at most 1 each, are factors on the losses of each class' records.
+    ``class_weights``, at most 1 each, are factors on the losses of the records of each class.
 
     For ridge regression, ``loss`` is squared, ``classes`` is 1, and ``target_range`` is the range to which targets were
     clipped before the range was mapped to [-1, 1]. The gradients' bound depends on ``radius``: ``lipschitz`` is
@@ -152,7 +152,7 @@ class StepsConstants(LedgerCertificate):
         if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
             return None
         return (
-            "This is no statement about a model that is retrained and noised once. Such a model may be far easier to "
+            "This says nothing about a model that is retrained and noised once. Such a model may be far easier to "
             "tell from this model; accountant='conditional' covers that comparison."
         )
 
@@ -170,7 +170,7 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def computed_problem(self) -> Problem:
-        """The problem with the rounding of the run's floating-point type."""
+        """The problem, including the rounding errors of the run's floating-point type."""
         return as_computed(
             self.exact_problem,
             dimension=self.d,
@@ -183,12 +183,15 @@ class StepsConstants(LedgerCertificate):
 
     @property
     def problem(self) -> Problem:
-        """The problem that the certificate's numbers refer to; in exact arithmetic if they do not include rounding."""
+        """The problem to which the certificate's numbers refer.
+
+        If the numbers do not include rounding, the problem is that of exact arithmetic.
+        """
         return self.exact_problem if self.arithmetic is None else self.computed_problem
 
     @property
     def least_constants(self) -> LossConstants:
-        """The smallest constants that the loss and the rule for L allow for the certificate's removals."""
+        """The smallest constants that are valid for the loss, the rule for ``L`` and the certificate's removals."""
         return loss_constants(
             classes=self.classes,
             n=self.n,

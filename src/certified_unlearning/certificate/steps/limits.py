@@ -51,7 +51,7 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
     else:
         limits["cycle"] = (
             cycle is not None and certificate.n <= cycle.records < certificate.n + cycle.batch_size,
-            f"a cycle of as many batches as n = {certificate.n} records fill",
+            f"a cycle with just enough batches for n = {certificate.n} records",
         )
         limits["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
         limits["smoothness"] = (certificate.smoothness == "bound", "'bound', the rule that holds for every mini-batch")
@@ -63,7 +63,7 @@ def limits_of(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
         limits["start"] = (certificate.start == 0, "0, the origin")
         # No certificate of mini-batches was made before rounding was counted.
         counted = certificate.arithmetic is not None
-        limits["rounding_error"] = (counted, "a number, as must noise_delta and noise_resolution")
+        limits["rounding_error"] = (counted, "a number; noise_delta and noise_resolution must be numbers, too")
     if not certificate.has_noise_in_every_step:
         limits["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         limits["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
@@ -116,7 +116,7 @@ def _of_targets(certificate: StepsConstants) -> dict[str, tuple[bool, str]]:
         # No certificate of targets was made before rounding was counted.
         "rounding_error": (
             certificate.arithmetic is not None,
-            "a number, as must noise_delta and noise_resolution",
+            "a number; noise_delta and noise_resolution must be numbers, too",
         ),
     }
 

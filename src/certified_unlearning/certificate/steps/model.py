@@ -24,7 +24,7 @@ from certified_unlearning.vocabulary import NoiseSource, Reading
 WORTH_SAYING = 0.01
 """If rounding increases epsilon by more than this share, certificates also state the value without rounding."""
 NEGLIGIBLE = 0.01
-"""Largest share by which rounding may increase epsilon if a certificate did not count rounding."""
+"""Largest share by which rounding may increase epsilon in a certificate that does not include rounding."""
 
 
 class StepsCertificate(StepsConstants):
@@ -99,7 +99,7 @@ class StepsCertificate(StepsConstants):
         Observers may have all releases if an epsilon covers all releases together.
         """
         return Scope(
-            compared_with="learning anew by the same noisy steps",
+            compared_with="learning anew with the same noisy steps",
             adaptive=False,
             sentence=stated.in_words(release),
         )
@@ -114,7 +114,7 @@ class StepsCertificate(StepsConstants):
         return (
             f"The model was not trained again from the beginning. {counted(steps, 'training step')} on the remaining "
             "records, each with random numbers (noise) added to it, were taken to reduce the influence of what was "
-            "removed. The result below says how far they do so."
+            "removed. The result below says how far the steps reduced this influence."
         )
 
     def all_shares(self) -> tuple[Share, ...]:
@@ -134,16 +134,16 @@ class StepsCertificate(StepsConstants):
             return super().with_earlier_versions()
         often = so_many_of_1000_are_right(share)
         return (
-            "Someone has all versions, those from before the removal included, and guesses whether the removed records "
-            f"were used. Under the same conditions, {often}."
+            "Someone has all versions, including those from before the removal, and guesses whether the removed "
+            f"records were used. Under the same conditions, {often}."
         )
 
     def with_known_number(self) -> str:
         """Return a sentence about the comparator: it has the same normaliser and the same number of steps."""
         return (
-            "The number of removed records is assumed to be known, and is not what is guessed. The model used for "
-            "comparison divides by a number that counts the removed records, too, takes the same number of steps, and "
-            "uses nothing else of the removed records."
+            "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
+            "used for comparison divides by a number that includes the removed records, and takes the same number of "
+            "steps. It uses no other information about the removed records."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
@@ -223,7 +223,10 @@ class StepsCertificate(StepsConstants):
             )
 
     def _require_learning_steps(self) -> None:
-        """Raise `CertificateError` if Descent-to-Delete's published theorems need more learning steps, or a ball."""
+        """Raise `CertificateError` if the published theorems cannot be used.
+
+        The theorems of Descent-to-Delete need a ball and a minimum number of learning steps.
+        """
         if self.radius is None:
             raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
         if not self.unlearning_steps:
