@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""A first matrix is scaled down if, along the last step, the correct matrix is less than this share of it."""
+"""The first matrix is scaled down if the correct matrix is less than this share of the first one along the last
+step."""
 
 
 @dataclass
