@@ -26,7 +26,7 @@ Smaller increases are not computed, because the computation needs many passes.
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
 """Shifts that are tried, as fractions of the computed smallest eigenvalue."""
 ENOUGH = 1e-3
-"""Largest norm of the gradient at which Newton's method stops, relative to the private records' largest contribution."""
+"""Newton's method stops at gradients of at most this norm, relative to the private records' largest contribution."""
 _ROUNDS = 60
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""The first matrix is scaled down if the correct matrix is less than this share of the first one along the last
-step."""
+"""Threshold below which the first matrix is scaled down.
+
+The threshold is for the correct matrix divided by the first matrix, both along the last step.
+"""
 
 
 @dataclass

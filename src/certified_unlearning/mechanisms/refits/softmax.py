@@ -45,8 +45,10 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
 MOST_PASSES = 40
-"""Largest number of passes of a request. A fit from scratch, which takes about as long, follows if they do not
-suffice."""
+"""Largest number of passes of a request.
+
+If they do not suffice, the model is fitted from scratch, which takes about as long.
+"""
 _ROUNDS = 60
 
 
