@@ -32,10 +32,10 @@ AUDIT_ROWS = pa.schema(
 ``copies`` copies. They are empty if nothing is certified. ``epsilon_measured`` and ``mu_measured`` are lower bounds
 after the removal, each with probability ``1 - level``. ``epsilon_before`` and ``mu_before`` are the same lower bounds
 for the control: the models before the removal, or, for private learning, models with a hundredth of the noise.
-``mu_estimated`` is the estimate from the counts without a confidence level; it is not a bound. ``mu_computed`` is the
-exact value for the records of the audit, if the distributions are Gaussian around known weights. ``violated`` and
-``has_power`` give the verdict at the level ``alpha``. If both are false, the audit shows nothing. Systems without a
-certificate are compared with retraining, so their claimed epsilon is 0. ``skipped`` is the reason why a row is empty.
+``mu_estimated`` is a point estimate from the counts, not a bound. ``mu_computed`` is the exact value for the records of
+the audit, if the distributions are Gaussian around known weights. ``violated`` and ``has_power`` give the verdict at
+the level ``alpha``. If both are false, the audit shows nothing. Systems without a certificate are compared with
+retraining, so their claimed epsilon is 0. ``skipped`` is the reason why a row is empty.
 """
 
 

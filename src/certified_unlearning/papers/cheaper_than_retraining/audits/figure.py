@@ -59,7 +59,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) -> None:
-    """Draw a row of marks for each audit, from top to bottom, and a line below practices without a certificate."""
+    """Draw one row of marks for each audit, and a horizontal line that separates practices without a certificate."""
     for place, (_, row) in enumerate(rows.iterrows()):
         measured, certified = row[f"{name}_measured"], row[name]
         found = "violated" if row["violated"] else "measured"

@@ -26,15 +26,15 @@ WIDE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each table and model.
 
-``answers`` is the number of requests that the model answered, or of scikit-learn's refits.
+``answers`` is the number of requests that the model answered; for scikit-learn, it is the number of refits.
 
-``seconds`` is the mean over answers, including the certificate. ``passes`` is the mean over answers of the number of
-rows read, divided by ``n`` for requests and by the number of remaining rows for refits. ``answers_that_moved`` counts
-the answers after which any weight had changed. ``distance_share`` is the distance between the noiseless weights and the
-minimiser after the last request, divided by the certified distance. It is empty if no solver came close enough to the
-minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided by its certified bound: the
-largest value over all requests. ``memory_bytes`` is the largest amount of memory during fitting, without
-``data_bytes``.
+``seconds`` is the mean time of an answer, including the time for the certificate. ``passes`` is the mean over answers
+of the number of rows read, divided by ``n`` for requests and by the number of remaining rows for refits.
+``answers_that_moved`` counts the answers after which any weight had changed. ``distance_share`` is the distance between
+the noiseless weights and the minimiser after the last request, divided by the certified distance. It is empty if no
+solver came close enough to the minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided
+by its certified bound: the largest value over all requests. ``memory_bytes`` is the largest amount of memory during
+fitting, without ``data_bytes``.
 """
 
 

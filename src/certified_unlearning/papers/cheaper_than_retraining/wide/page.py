@@ -1,4 +1,4 @@
-"""The readable table of wide rows."""
+"""The readable tables of the experiment ``wide``."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ MOVES_NOTHING = "moves nothing"
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
-    """Return a table for each table of wide rows."""
+    """Return one readable table for each data set of the experiment ``wide``."""
     first = rows.iloc[0]
     facts = (
         f"Timings on this machine: {first['machine']}. {first['requests']} requests of {first['records']} records "
@@ -41,7 +41,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
 
 
 def name_of(row: Row) -> str:
-    """Return the name of a model with its tolerance, and a remark if no answer moved its weights."""
+    """Return a model's name and tolerance, followed by a remark if the model's weights changed after no answer."""
     name = SYSTEMS.get(str(row["system"]), str(row["system"]))
     if pd.notna(row["tolerance"]):
         name += f", tolerance {row['tolerance']:g}"
