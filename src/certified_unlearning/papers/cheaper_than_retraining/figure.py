@@ -56,7 +56,7 @@ def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     Raises:
         DataError: A row names an unknown system, or no row is on synthetic data.
     """
-    shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} hold")
+    shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} contain")
     made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]
     if made.empty:
         raise DataError(f"the rows of {rows['experiment'].iloc[0]} contain nothing on synthetic data")

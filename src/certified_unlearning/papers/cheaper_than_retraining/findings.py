@@ -54,7 +54,7 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
     slower = [n for n in least.index if least[n] >= again[n]]
     larger = [n for n in least.index if n > max(slower, default=0)]
-    return f"; a removal is faster from {min(larger):,} records upwards" if slower and larger else ""
+    return f"; a removal is faster with {min(larger):,} or more records" if slower and larger else ""
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
@@ -80,7 +80,7 @@ def cost(rows: pd.DataFrame) -> str:
     return (
         f"Timed with {fastest['n']:,} {SPECTRA.get(data, f'rows of {data}')}: a request for "
         f"{counted(int(fastest['records']), 'record')} takes {_seconds(fastest)} by {_name(fastest)}, "
-        f"the fastest certified system at {epsilon}. Fitting again from zero takes {_seconds(again)} "
+        f"the fastest certified system at {epsilon}. Refitting from scratch takes {_seconds(again)} "
         f"({_name(again)}), {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "
         f"certified systems timed there, {slower or 'none'} {'are' if slower > 1 else 'is'} slower than fitting again."
     )

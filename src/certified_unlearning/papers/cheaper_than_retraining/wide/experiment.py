@@ -58,13 +58,13 @@ WIDE = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "Hundreds of features, several classes, sparse text: requests compared with scikit-learn’s refits",
-        "Left: mean seconds of a request, including its certificate, with a line to the longest time; for "
-        "scikit-learn, mean seconds of a refit on the remaining records. Right: the distance of the weights without "
-        "noise from the exact minimiser after the last request, divided by the certified distance. scikit-learn "
-        "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it removes "
-        "nothing. The rows are synthetic and have norm 1. They are float32 like embeddings, with the k-th variance "
-        "1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the "
-        "preset’s data set.",
+        "Left: for certified models, the mean time of a request in seconds, including the time for its certificate; a "
+        "horizontal line extends to the longest time. For scikit-learn, the mean time of a refit on the remaining "
+        "records. Right: the distance of the weights without noise from the exact minimiser after the last request, "
+        "divided by the certified distance. scikit-learn certifies nothing. Among many records, its warm refit at its "
+        "own tolerance makes no iteration, so it removes nothing. The rows are synthetic and have norm 1. They are "
+        "float32 rows like embeddings, with variance 1/k in the k-th direction, or sparse rows like TF-IDF. Timings "
+        "are those of the named machine. The figure does not depend on the preset’s data set.",
         "Two panels with a row for each table and four marks in each row. In the left panel, with two classes, the "
         "marks of requests are to the left of those of refits. In the right panel, the marks of requests are below 1, "
         "and those of refits at scikit-learn’s own tolerance are far above 1.",

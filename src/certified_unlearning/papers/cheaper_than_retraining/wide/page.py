@@ -30,7 +30,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
     facts = (
         f"Timings on this machine: {first['machine']}. {first['requests']} requests of {first['records']} records "
         f"each, epsilon = {first['epsilon']:g} at delta = {first['delta']:g}. A pass reads all rows once. scikit-learn "
-        "stops where no entry of the gradient exceeds its tolerance."
+        "stops when no entry of the gradient exceeds its tolerance."
     )
     groups = {}
     for title, own in rows.groupby(rows.apply(title_of, axis=1), sort=False):
