@@ -32,7 +32,7 @@ Training takes one epoch, so smaller batches make more updates. ``seconds`` is t
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train with every batch size; it raises the same errors as `tables.batches.batches_table`."""
+    """Train with every batch size. Raises the same errors as `tables.batches.batches_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.batches import batches_table
 
     return batches_table(inputs.sweep)

@@ -34,7 +34,7 @@ for all k and all trials.
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train the head, and certify it at several epochs; it raises the same errors as `tables.head.head_table`."""
+    """Train the head, and certify it at several epochs. Raises the same errors as `tables.head.head_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.head import head_table
 
     return head_table(inputs.sweep)

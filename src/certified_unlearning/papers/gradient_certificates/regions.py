@@ -23,7 +23,7 @@ ROWS = pa.schema(
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train, and certify the points of a grid; it raises the same errors as `tables.regions.regions_table`."""
+    """Train, and certify the points of a grid. Raises the same errors as `tables.regions.regions_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.regions import regions_table
 
     return regions_table(inputs.sweep)

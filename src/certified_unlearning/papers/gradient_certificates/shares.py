@@ -33,7 +33,7 @@ certifying.
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train and certify every case; it raises the same errors as `tables.shares.shares_table`."""
+    """Train and certify every case. Raises the same errors as `tables.shares.shares_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
 
     return shares_table(inputs.sweep)

@@ -16,7 +16,7 @@ Trials = Annotated[int, Field(ge=2)]
 DATA_IN_WORDS = (
     "near or far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
 )
-"""The allowed values of ``data``, in words."""
+"""A description of the allowed values of ``data``."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 _FILES = {"type": "string", "pattern": rf"({'|'.join(re.escape(each) for each in FILE_ENDINGS)})$"}
 Data = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": [*KNOWN]}, _FILES]})]
@@ -245,7 +245,7 @@ class Shares(Sweep):
 
 
 def unknown_data(said: str, data: str) -> str | None:
-    """Return a sentence, beginning with ``said``, about an unknown name of data, or None if the name is known."""
+    """Return a sentence that begins with ``said`` and reports an unknown data set; None if the data set is known."""
     if data in KNOWN or is_file(data):
         return None
     return (
@@ -255,12 +255,12 @@ def unknown_data(said: str, data: str) -> str | None:
 
 
 def files_of(data: Iterable[str]) -> tuple[str, ...]:
-    """Return the features files among names of data."""
+    """Return those of the given data that are features files, each once."""
     return tuple(dict.fromkeys(each for each in data if is_file(each)))
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
-    """Return a sentence, beginning with the key, about wrong numbers of records, or None if they are right."""
+    """Return a sentence that begins with the key and reports wrong values of k; None if all values are right."""
     if k != sorted(k):
         return f"{key} has k = {k}, but these numbers must be in rising order"
     if mode == "unlearning" and k[-1] >= batch_size:
