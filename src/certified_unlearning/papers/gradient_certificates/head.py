@@ -58,7 +58,7 @@ HEAD = Experiment(
         "and batches. The paper’s figure is for GPT-2’s embeddings of 40 000 film reviews (IMDB), with 100 hidden "
         "units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure does not depend on the preset’s data "
         "set.",
-        "Shares fall with k; they fall faster for privacy. The accuracy rises with epochs, and the bands around it "
-        "widen.",
+        "Shares fall with k, and the shares for privacy fall faster than those for unlearning. The accuracy rises "
+        "with epochs, and the bands around it widen.",
     ),
 )

@@ -36,11 +36,11 @@ means over ``waits`` streams. For random streams, ``first_expected`` and ``out_e
 without an answer, over all requests, and ``refused_most`` is the largest share after one request. ``against_sisa`` is
 the number of gradients that plain SISA computes for the same requests, divided by the number that our shards compute.
 ``against_retraining`` is the number of gradients for retraining all shards after each request, divided by the number
-that our shards compute. Both are empty if no shard was retrained, because our number is then 0. ``compared`` is the
-number of answers that were compared with those of the retrained ensemble, and ``wrong`` is the number of these answers
-that differ. At the requests at which answers were compared, ``changed`` counts the retrained ensemble's labels that
-differ from the labels before the first request. ``box_cost`` is the time of training with boxes divided by the time
-without boxes: the relative cost of one of our gradients.
+that our shards compute. Both are empty if no shard was retrained, because the number that our shards compute is then 0.
+``compared`` is the number of answers that were compared with those of the retrained ensemble, and ``wrong`` is the
+number of these answers that differ. At the requests at which answers were compared, ``changed`` counts the retrained
+ensemble's labels that differ from the labels before the first request. ``box_cost`` is the time of training with boxes
+divided by the time without boxes: the relative cost of one gradient of our shards.
 """
 
 

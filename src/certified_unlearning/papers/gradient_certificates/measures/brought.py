@@ -21,7 +21,7 @@ AMEX, OCT, IMDB = "amex", "oct-mnist", "imdb-gpt2"
 """The names, without ending, of features files that contain the paper's data."""
 _CONTENT = {
     AMEX: "the 5.5 million records of AMEX's default prediction",
-    OCT: "MedMNIST's OCT images, of which those of Drusen are new",
+    OCT: "MedMNIST's OCT images, with the images of the class Drusen as the new ones",
     IMDB: "GPT-2's embeddings of 40 000 film reviews of IMDB",
 }
 

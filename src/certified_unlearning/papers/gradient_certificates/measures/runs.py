@@ -115,7 +115,6 @@ def least_batch_changes(
     A quotient is the size for a depth divided by that for the preceding depth, or the size for privacy divided by that
     for unlearning.
 
-
     Args:
         evidence: The results.
         across: The comparison: ``depth``, or ``mode`` for privacy divided by unlearning.
