@@ -104,7 +104,7 @@ class Requester(Protocol[Release]):
         """The numbers, in increasing order, of the releases that the requester may see."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
-        """Return request ``number``, from 1 on, given the observed releases and the earlier requests ``own``."""
+        """Return request ``number``, counted from 1, given the observed releases and the earlier requests ``own``."""
 
 
 class Service(Protocol[Model]):

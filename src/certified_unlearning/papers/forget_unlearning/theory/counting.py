@@ -47,7 +47,7 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
 
     Args:
         epsilon: The epsilon of every release; the Laplace noise has scale ``1 / epsilon``.
-        request: The number ``i`` of the request, from 1 on.
+        request: The number ``i`` of the request, counted from 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -71,7 +71,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
 
     Args:
         epsilon: The epsilon of every release.
-        request: The number ``i`` of the request, from 1 on.
+        request: The number ``i`` of the request, counted from 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
