@@ -366,11 +366,11 @@ def test_a_preset_written_out_is_the_same_preset() -> None:
     [
         ({"smoke": "digit"}, "presets.smoke.extends is 'digit', but must be one of digits, mnist, adult, "),
         ({"smoke": "laptop"}, "presets.smoke.extends is 'laptop', but must be one of digits, mnist, adult, "),
-        ({"digits": "digits"}, "presets.digits.extends goes in a circle: digits -> digits"),
-        ({"digits": "smoke"}, "presets.smoke.extends goes in a circle: digits -> smoke -> digits"),
+        ({"digits": "digits"}, "presets.digits.extends is circular: digits -> digits"),
+        ({"digits": "smoke"}, "presets.smoke.extends is circular: digits -> smoke -> digits"),
         (
             {"digits": "cifar10", "mnist": "smoke"},
-            "presets.smoke.extends goes in a circle: digits -> cifar10 -> adult -> mnist -> smoke -> digits",
+            "presets.smoke.extends is circular: digits -> cifar10 -> adult -> mnist -> smoke -> digits",
         ),
     ],
 )
@@ -390,7 +390,7 @@ def test_a_circle_below_a_preset_is_refused(content: dict[str, Any]) -> None:
         "two": {"extends": "one"},
         **content["presets"],
     }
-    with pytest.raises(ParameterError, match=r"presets\.two\.extends goes in a circle: top -> one -> two -> one$"):
+    with pytest.raises(ParameterError, match=r"presets\.two\.extends is circular: top -> one -> two -> one$"):
         parameters.check(content)
 
 

@@ -136,9 +136,10 @@ class NewtonRemoval:
                 in place.
             gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted.
             gone_labels: Labels of the removed records, shape ``(S,)``.
-            rows: All rows; those of all removed records are already zero. They are used only if the data are read.
+            rows: All rows; those of all removed records are already zero. ``rows`` is used only if the request reads
+                the data.
             labels: All labels.
-            since_read: Number of records that were removed since the last reading, without those of this request.
+            since_read: Number of records that were removed since the last reading, not counting those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.

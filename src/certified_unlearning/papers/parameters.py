@@ -46,8 +46,8 @@ class PresetSettings(Settings):
     processes: Annotated[int, Field(ge=1, le=MOST_BLOCKS)] = Field(
         default=1,
         description="the number of processes that share the rows of one simulation job, a whole number from 1 to "
-        f"{MOST_BLOCKS}; each has one thread or one GPU; a number above 1 turns on row_shards, with which all numbers "
-        "give the same bits",
+        f"{MOST_BLOCKS}; each has one thread or one GPU; a number above 1 turns on row_shards, with which results "
+        "have the same bits for every number of processes",
     )
 
 
@@ -76,7 +76,7 @@ class Preset:
     processes: int = 1
 
     def defaults(self, paper: str, experiment: str) -> tuple[str, ...]:
-        """Return the keys of an experiment's sweep, and of `FITTED`, whose values nobody chose for the data."""
+        """Return the keys of `FITTED` and of an experiment's sweep for which nobody chose a value for the data."""
         if self.chosen is None:
             return ()
         keys = {key: key for key in FITTED}
@@ -92,7 +92,7 @@ class Parameters:
         preset: The preset or collection that runs.
         presets: The presets by name.
         collections: Lists of presets that are run and reported together, by the name of the collection.
-        own_data: The user's own tables, by their names for ``dataset``.
+        own_data: The user's own tables; the keys are the names that ``dataset`` accepts.
         figures: The style of all figures.
         known: The papers, including those that users add.
     """
@@ -181,7 +181,7 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 
 
 def as_written(preset: Preset) -> dict[str, Any]:
-    """Return all parameters with which a preset runs, merged, in the form of `params.yaml`.
+    """Return the merged parameters with which a preset runs, in the form of `params.yaml`.
 
     Some parameters are fitted to the data's size, which is unknown before data are read. For these, the result states
     how they are fitted.
@@ -215,14 +215,15 @@ def _modules(content: Any, source: str) -> list[str]:
     return modules
 
 
-_OTHERS = "a list of references to papers of others, such as my_package.my_paper:PAPER"
+_OTHERS = "a list of references to other people's papers, such as my_package.my_paper:PAPER"
 
 
 @cache
 def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
     """Build the schema once.
 
-    Presets may leave out values of the common sections; the check after the merge covers this.
+    Presets may leave out values that the common sections give, so no value of a preset is required here. The merged
+    preset is checked for missing values.
     """
     sections: dict[str, Any] = {
         paper.name: (
@@ -244,11 +245,11 @@ def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
         presets=(dict[str, Any], ...),
         collections=(
             dict[str, Distinct[str]],
-            Field(description="lists of names of presets, each by the name of its collection"),
+            Field(description="for each name of a collection, a list of names of presets"),
         ),
         own_data=(
             dict[str, Table],
-            Field(description="your data sets, by names for `dataset`: how a CSV or Parquet file becomes records"),
+            Field(description="your data sets: for each name in `dataset`, how a CSV or Parquet file becomes records"),
         ),
         figures=(FigureStyle, ...),
         papers_of_others=(list[str], Field(default=[], description=_OTHERS)),
@@ -291,7 +292,7 @@ def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: str) -> Preset:
-    """Return a checked preset, merged with the presets it extends, the settings and the papers' sections."""
+    """Return a checked preset, after merging it with the common sections and with the presets that it extends."""
     said = _extended(content, name, (), source)
     merged = _merged(_merged(content["settings"], {"papers": content["papers"]}), said)
     where = f"{source}: presets.{name}"
@@ -335,7 +336,7 @@ def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
 
 
 def _dataset(content: dict[str, Any], name: str) -> Any:
-    """Return the data set of a preset, its own or an inherited one; the presets that it extends must exist."""
+    """Return the data set that a preset sets or inherits; all presets that the preset extends must exist."""
     preset = content["presets"][name]
     if "dataset" in preset:
         return preset["dataset"]
@@ -343,7 +344,7 @@ def _dataset(content: dict[str, Any], name: str) -> Any:
 
 
 def _leaves(section: Mapping[str, Any], above: str = "") -> set[str]:
-    """Return the keys of all values of a section; the keys in a nested mapping follow the mapping's key and a dot."""
+    """Return the keys of all values of a section; a nested key is preceded by the outer key and a dot."""
     keys = set()
     for key, value in section.items():
         keys |= _leaves(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}"}
@@ -392,7 +393,7 @@ def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source
         raise ParameterError(f"{source}: presets.{name}.extends is {base!r}, but must be one of {known}")
     if base in (*above, name):
         circle = " -> ".join((*above, name, base))
-        raise ParameterError(f"{source}: presets.{name}.extends goes in a circle: {circle}")
+        raise ParameterError(f"{source}: presets.{name}.extends is circular: {circle}")
     return _merged(_extended(content, base, (*above, name), source), own)
 
 
@@ -425,7 +426,7 @@ def _check_names(content: dict[str, Any], source: str) -> None:
 
 
 def _check_own_data(parameters: Parameters, source: str) -> None:
-    """Check the declarations of tables, and that every preset's data set exists."""
+    """Check the declarations of tables, and check that every preset's data set exists."""
     known = {each.name: each for each in data_sets(parameters.known)}
     for name, table in parameters.own_data.items():
         if name in known:

@@ -89,7 +89,7 @@ def test_the_sentence_is_about_the_largest_size_and_made_of_its_rows(cost):
         f"takes {fastest['seconds']:.2g} s by {SYSTEMS[fastest['system']]}, the fastest certified system at ε = 1."
         in sentence
     )
-    assert f"Fitting again from zero takes {again['seconds']:.2g} s ({SYSTEMS[again['system']]}), " in sentence
+    assert f"Refitting from scratch takes {again['seconds']:.2g} s ({SYSTEMS[again['system']]}), " in sentence
     slow = cost.assign(seconds=cost["seconds"].where(cost["guarantee"] != "upper bound", 100.0))
     count = len(certified)
     assert told(slow).endswith(f"Of {count} certified systems timed there, {count} are slower than fitting again.")
@@ -103,6 +103,6 @@ def test_newcomers_read_from_how_many_records_on_a_removal_pays(cost):
     assert plainly(pays).replace("\N{NO-BREAK SPACE}", " ").endswith("Fitting again with scikit-learn takes 1 s.")
     late = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == smallest), 2.0))
     following = run.loc[run["n"] > smallest, "n"].min()
-    assert plainly(late).endswith(f"; a removal is faster from {following:,} records upwards.")
+    assert plainly(late).endswith(f"; a removal is faster with {following:,} or more records.")
     never = pays.assign(seconds=pays["seconds"].mask(certified & (run["n"] == largest), 2.0))
     assert "a removal is faster" not in plainly(never)

@@ -110,7 +110,10 @@ WRONG = {
         changed("labels", 5, 0.5, float),
         r"`labels` must be whole numbers .*, got .*0\.5.* at index 5",
     ),
-    "a class below 0": (changed("labels", 5, -1), "`labels` must be whole numbers from 0 on, got .*-1.* at index 5"),
+    "a class below 0": (
+        changed("labels", 5, -1),
+        "`labels` must be whole numbers of at least 0, got .*-1.* at index 5",
+    ),
     "a class that is left out": (changed("labels", 5, 3), "no training record has the label 2"),
     "one class": (
         content() | {"labels": np.zeros(120, dtype=int)},

@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_refused(sweep: Service) -> None:
     given = sweep.model_dump()
     for wrong, sentence in (
         ({"data": "nobody"}, "data is 'nobody'"),
-        ({"budgets": [4, 2]}, "budgets is \\[4, 2\\], but these numbers must be in rising order"),
+        ({"budgets": [4, 2]}, "budgets is \\[4, 2\\], but these numbers must be in increasing order"),
         ({"comparisons": 99}, "`comparisons` must be at most the number of requests"),
         ({"streams": ["else"]}, "streams"),
     ):

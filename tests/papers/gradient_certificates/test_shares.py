@@ -102,7 +102,7 @@ def descent_of(case):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but these numbers must be in rising order"),
+        ({"k": [5, 3]}, r"cases has k = \[5, 3\], but the values of k must be in increasing order"),
         ({"k": [1000]}, "cases has k = 1000 removals in batches of 1000 records, but k must be below the batch size"),
         ({"data": "nowhere"}, "cases has the data 'nowhere', but must be one of near, far, digits"),
     ],

@@ -4,8 +4,8 @@
 from which ``R'R`` is subtracted, the largest eigenvalue of ``R'R`` has two upper bounds. The first is
 ``|R R'| / (|R R'| + m)``, for any data. The second is the largest eigenvalue of ``R B^-1 R'``. For the second, the
 solution ``X`` of ``B X = R'`` is evaluated with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second
-part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: relative
-to a matrix from which less was subtracted, the same change is at most as large.
+part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: the more
+was subtracted from a matrix, the larger is the same change relative to this matrix.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ LARGEST_GRAM = 256
 LARGEST_SOLUTION = 256
 """Largest number of columns for which a solution is worthwhile."""
 ENOUGH = 0.01
-"""A change up to which no better bound is needed."""
+"""If the bound on a change is at most this value, no better bound is computed."""
 
 
 def change_of(
@@ -34,7 +34,7 @@ def change_of(
         part_error: Largest distance of ``R'R`` from the records' exact part of the Hessian.
         product_error: Error of the evaluated product of the matrix and a vector of norm 1.
         strong_convexity: Strong convexity ``m``.
-        exact: Whether the matrix is the Hessian, up to rounding; if not, no solution with it is computed.
+        exact: Whether the matrix is the Hessian, up to rounding; if not, no solution is computed with this matrix.
     """
     records, features = roots.shape
     # The rounding of a product and of the norm of its result, for sums in any order.

@@ -6,10 +6,11 @@ with independent noise. Together, they form one Gaussian vector, and the shift o
 classes' squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the
 share of the budget that it needs.
 
-A removed record leaves all models. It is a positive record of its own class' model, and a negative record of the other
-models. One product computes the contribution of the removed rows for all classes. If a request would exceed the budget,
-a pass reads the rows once, for all classes whose share of the budget is not small. If this does not help, or if counts
-require it, all classes are learned anew. If no Hessian is computed, every request refits all classes.
+A removed record leaves all models. It is a positive record for the model of its own class, and a negative record for
+the other models. One product computes the contribution of the removed rows for all classes. If a request would exceed
+the budget, a pass reads the rows once, for all classes whose share of the budget is not small. If this does not help,
+or if the number of removed records requires it, all classes are fitted from scratch. If no Hessian is computed, every
+request refits all classes.
 """
 
 import math
@@ -48,7 +49,7 @@ class ClassModels(NamedTuple):
 
     @property
     def residual(self) -> float:
-        """An upper bound on the norm of the gradient of all classes' objectives together."""
+        """An upper bound on the norm of the vector of the gradients of all classes' objectives."""
         return release.together(each.residual for each in self.of_class)
 
 
@@ -67,7 +68,7 @@ class OneVsRest:
 
         Args:
             rows: Rows of norm at most 1 (to within 1e-6), shape ``(n, d)``.
-            numbers: Numbers of the records' classes, shape ``(n,)``.
+            numbers: Class indices of the records, shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -91,14 +92,15 @@ class OneVsRest:
         """Return the models without some records, and how the data were read.
 
         Args:
-            models: The models. Unless the data are read, the new models take over these models' curvatures and change
-                them in place.
-            gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. They are not used if
-                every request reads the data.
-            gone_numbers: Numbers of the removed records' classes, shape ``(S,)``.
-            rows: All rows; those of all removed records are already zero. They are used only if the data are read.
-            numbers: Numbers of all records' classes, shape ``(n,)``.
-            since_read: Number of records that were removed since the last reading, without those of this request.
+            models: The models before the removal. If the request does not read the data, the curvatures of these models
+                become those of the new models, and are changed in place.
+            gone: Rows of the removed records, shape ``(S, d)``. Rows in float32 are not converted. If every request
+                reads the data, ``gone`` is not used.
+            gone_numbers: Class indices of the removed records, shape ``(S,)``.
+            rows: All rows; those of all removed records are already zero. ``rows`` is used only if the request reads
+                the data.
+            numbers: Class indices of all records, shape ``(n,)``.
+            since_read: Number of records that were removed since the last reading, not counting those of this request.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -159,9 +161,9 @@ class OneVsRest:
 
         Args:
             models: The models after the steps of a request.
-            certified: The certified bound of each class' model.
+            certified: The certified bound of each class's model.
             rows: All rows; those of removed records are zero.
-            numbers: Numbers of all records' classes, shape ``(n,)``.
+            numbers: Class indices of all records, shape ``(n,)``.
             of_request: The increase of the certified bound by those steps.
         """
         plan, of_class, before = self.plan, list(models.of_class), math.inf
@@ -187,6 +189,6 @@ class OneVsRest:
 
     @cached_property
     def _classes(self) -> list[NewtonRemoval]:
-        """The method by which each class' model is fitted and changed."""
+        """The method by which each class's model is fitted and changed."""
         plan = self.plan.of_one_class()
         return [NewtonRemoval(plan, positive=positive) for positive in range(self.plan.classes)]

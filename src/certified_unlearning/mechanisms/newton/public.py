@@ -19,14 +19,14 @@ from certified_unlearning.mechanisms.newton.state import Array, factor_of, solve
 from certified_unlearning.mechanisms.refit_plan import takes_newton_steps
 
 WORTH = 0.1
-"""Smallest useful addition of public rows to ``m``, relative to ``m``.
+"""Smallest useful increase of ``m`` by public rows, as a share of ``m``.
 
-Smaller additions are not computed, because the computation needs many passes.
+Smaller increases are not computed, because the computation needs many passes.
 """
 SHARES = (1 - 1e-6, 0.999, 0.9, 0.5)
-"""Shifts that are tried, as shares of the evaluated smallest eigenvalue."""
+"""Shifts that are tried, as fractions of the computed smallest eigenvalue."""
 ENOUGH = 1e-3
-"""The norm of the gradient at ``w_0`` that is small enough, as a share of the private records' largest contribution."""
+"""Newton's method stops at gradients of at most this norm, relative to the private records' largest contribution."""
 _ROUNDS = 60
 
 
@@ -39,9 +39,10 @@ def public_curvature(
     classes: int,
     class_weights: tuple[float, ...] | None = None,
 ) -> float:
-    """Return the guaranteed curvature: ``k`` for ridge regression, ``k_1`` for two classes; 0 if it is not worthwhile.
+    """Return the curvature that public rows guarantee: ``k`` for ridge regression, ``k_1`` for two classes.
 
-    It is also 0 for more classes, and for rows for which no Hessian is computed.
+    The result is 0 if the curvature is too small to be worth its computation (`WORTH`), if there are more than two
+    classes, or if no Hessian is computed for such rows.
 
     Args:
         rows: Public rows of norm at most 1 (to within 1e-6), shape ``(p, d)``.

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""A first matrix is scaled down if, along the last step, the correct matrix is less than this share of it."""
+"""Threshold below which the first matrix is scaled down.
+
+The threshold is for the correct matrix divided by the first matrix, both along the last step.
+"""
 
 
 @dataclass

@@ -74,7 +74,7 @@ class Model(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A model without some records, and how the data were read."""
+    """A model after the removal of some records, and the way in which the data were read."""
 
     model: Model
     reading: Reading
@@ -111,7 +111,11 @@ def solve(factor: Array, right: Array) -> Array:
 
 
 def solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:
-    """Return ``v`` with ``B v`` within ``enough`` of ``-gradient``, the evaluated ``B v``, and ``gradient + B v``."""
+    """Return an approximate solution ``v`` of ``B v = -gradient``, the evaluated ``B v``, and the remainder.
+
+    The remainder is ``gradient + B v``. Refinement of ``v`` ends when the norm of the remainder is at most ``enough``,
+    or after `REFINEMENTS` rounds.
+    """
     step = np.zeros_like(gradient)
     left = gradient
     for _ in range(REFINEMENTS):

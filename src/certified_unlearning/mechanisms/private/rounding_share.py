@@ -1,4 +1,4 @@
-"""Checks that the rounding of gradients stays within its share of a sensitivity, if no ball bounds the weights.
+"""Checks, for weights that no ball bounds, that the rounding of gradients stays within its share of a sensitivity.
 
 The norm of the weights is public here, and so is the error of a gradient. If two points are so close that the rounding
 of their gradients' difference would exceed its share, a larger distance is used instead of the distance between them.

@@ -1,4 +1,4 @@
-"""DP-SGD of linear models on Poisson batches, for many trials, as a comparison.
+"""DP-SGD for linear models with Poisson batches, run for many trials, as a baseline.
 
 `accounting.private.sampled.SampledDescent` computes the privacy.
 """

@@ -45,7 +45,7 @@ def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) ->
     Args:
         plan: The plan, which must be for this number of records with the same bounds.
         records: The records to learn from.
-        keys: The address of each trial's randomness, with which the trial's noise could be subtracted.
+        keys: The address of each trial's randomness; anybody who knows the address can subtract the trial's noise.
 
     Raises:
         ParameterError: The plan is for other records.
@@ -138,14 +138,14 @@ def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
 
 
 def bits(key: int, count: int) -> int:
-    """Return a whole number of random bits from an address."""
+    """Return an integer that consists of ``count`` random bits, drawn from an address."""
     parts = -(-count // ADDRESS_BITS)
     drawn = sum(address(str(key), "selection", part) << (ADDRESS_BITS * part) for part in range(parts))
     return drawn % (1 << count)
 
 
 def _laplace(count: int, key: int) -> Tensor:
-    """Return standard Laplace noise from numbers of 53 bits.
+    """Return standard Laplace noise, computed from 53-bit random numbers.
 
     The accounting of published minima counts the bits.
     """

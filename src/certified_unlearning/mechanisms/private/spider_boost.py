@@ -3,9 +3,9 @@
 Source: Ullah (2024). `accounting.private.spider` computes the privacy: `SpiderBoost` with full batches, `SampledSpider`
 with differences over batches that each record joins at random. The rounding of gradients may use up a share of each
 sensitivity, and this module checks that it does not use more. If two points are so close that the rounding of their
-gradients' difference would exceed the share, the noise is that for points at a larger distance. Both points are already
-public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted. Certificates state
-this as an assumption.
+gradients' difference would exceed the share, the noise is as large as for points at a larger distance. Both points are
+already public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted.
+Certificates state this as an assumption.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,8 @@ def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -
     Arguments are those of `noisy_descent.learn`.
 
     Raises:
-        AssumptionError: Weights became so large that rounding would exceed its share.
+        AssumptionError: Weights became so large that the rounding of gradients would exceed its share of the
+            sensitivity.
     """
     chosen = torch.stack([Draws(address(str(key), "iterate")).integers(plan.steps, 1)[0] for key in keys]) + 1
     found = records.rows.new_empty(len(keys), records.features)

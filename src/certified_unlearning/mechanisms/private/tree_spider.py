@@ -44,7 +44,8 @@ def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Ten
     The arguments are those of `noisy_descent.learn`. The order of records must not depend on their values.
 
     Raises:
-        AssumptionError: Weights became so large that rounding would exceed its share.
+        AssumptionError: Weights became so large that the rounding of gradients would exceed its share of the
+            sensitivity.
     """
     return torch.cat([_learned(plan, records, key) for key in keys])
 

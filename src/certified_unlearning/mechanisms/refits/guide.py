@@ -1,12 +1,13 @@
-"""The guide of a certified refit by passes: an inverse curvature that all classes share, and earlier steps.
+"""The guide of a certified refit that corrects its weights by passes: a shared inverse curvature, and earlier steps.
 
-The curvature of a record's loss in its scores is ``diag(p) - p p'``. It is 0 along equal scores. In the other ``k - 1``
-directions, its trace is ``1 - sum p^2``, so its average is ``omega = (1 - sum p^2) / (k - 1)``. With this average, the
-Hessian of softmax regression is ``P = (1/n) sum omega x x' + m I`` for differences of classes, and ``m I`` for their
-mean. So one ``(d, d)`` factor serves any number of classes. Earlier steps correct the approximation (L-BFGS).
+The curvature of a record's loss with respect to its scores is ``diag(p) - p p'``. In the direction in which all scores
+change equally, the curvature is 0. In the other ``k - 1`` directions, its trace is ``1 - sum p^2``, so its average is
+``omega = (1 - sum p^2) / (k - 1)``. With this average, the Hessian of softmax regression is
+``P = (1/n) sum omega x x' + m I`` for differences of classes, and ``m I`` for their mean. So one ``(d, d)`` factor
+serves any number of classes. Earlier steps correct the approximation (L-BFGS).
 
-All parts of the guide are secret, like the weights: factor and steps were made with records that were removed since. No
-certified bound depends on the guide. A wrong guide only costs passes.
+All parts of the guide are secret, like the weights: the factor and the steps were computed with records that have been
+removed since. No certified bound depends on the guide. A wrong guide only costs passes.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,12 @@ from certified_unlearning.mechanisms.newton.state import Array, factor_of
 KEPT = 30
 """Largest number of stored steps.
 
-More steps save no pass.
+Storing more steps would not reduce the number of passes.
 """
 FEWEST_ROWS, MOST_ROWS = 2, 12
 """Smallest and largest number of rows per column in the sample from which a curvature is computed."""
 WORTH = 16
-"""Approximate limit on the time of computing a curvature, in passes."""
+"""Approximate limit, in passes, on the time for computing a curvature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ def guide_of(gradient: Array, factor: Array, secants: Secants) -> Guide:
 
 
 def secants_of(factor: Array, *, classes: int, strong_convexity: float) -> Secants:
-    """Return L-BFGS without steps, from the factor of ``P`` alone.
+    """Return the initial state of L-BFGS, with no steps; its first matrix comes from the factor of ``P``.
 
     With many classes, a record is often ambiguous between only a few classes. Then ``P`` is too small, so its inverse
     is scaled by the last step.

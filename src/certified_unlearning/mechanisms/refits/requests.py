@@ -48,7 +48,7 @@ def without(
     *,
     since_read: int,
 ) -> tuple[Fitted, Reading]:
-    """Return the model without some records, and how the rows were read.
+    """Return the model after the removal of some records, and the way in which the rows were read.
 
     Args:
         plan: The plan.

@@ -1,4 +1,4 @@
-"""Certified refit by passes, for three classes and more: a request starts where the last request ended.
+"""Certified refit by passes, for three or more classes: a request starts where the last request ended.
 
 The state consists of weights ``w``, the gradient ``g`` over the remaining rows that was evaluated at ``w``, and a guide
 (`guide`). When records leave, their contribution to ``g`` is computed in time ``O(S d)``. So the remaining gradient is
@@ -19,8 +19,8 @@ state the assumption that nobody infers anything from it.
 
 *The secret state* depends on removed records until the model is learned anew. Passes do not end this dependence: the
 old weights may already be within the budget, and the guide was made with the removed records. A reading starts from
-scratch. It is planned after `RefitPlan.records_between_reads` removed records, and comes earlier if passes do not
-converge.
+scratch. It is planned for when more than `RefitPlan.records_between_reads` records have been removed, and comes earlier
+if passes do not converge.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,10 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.mechanisms.refits.guide import KEPT, factor_at, guide_of, secants_of, thinned
 
 MOST_PASSES = 40
-"""Largest number of passes of a request. After them, the model is learned anew, which takes about as long."""
+"""Largest number of passes of a request.
+
+If they do not suffice, the model is fitted from scratch, which takes about as long.
+"""
 _ROUNDS = 60
 
 
@@ -59,11 +62,12 @@ class Point(NamedTuple):
 def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
     """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget.
 
-    The solver is L-BFGS. It starts from the shared curvature at equal probabilities. If there are many records, it
-    first runs on a sample, and then on all records from the shared curvature at the weights found.
+    The solver is L-BFGS. It starts with weights of zero and with the shared curvature at equal probabilities. If there
+    are many records, the solver runs twice: first on a sample, and then on all records. The second run starts with the
+    weights that the first run found, and with the shared curvature at these weights.
 
     Args:
-        plan: The plan, of three classes or more.
+        plan: The plan, for three or more classes.
         objective: The objective on dense rows, from `objective_of`.
 
     Raises:
@@ -94,7 +98,7 @@ def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
 def corrected(
     plan: RefitPlan, fitted: Fitted, gone: SoftmaxRegression64 | None, objective: SoftmaxRegression64
 ) -> Fitted | None:
-    """Return the model without some records, by passes; None if `MOST_PASSES` do not suffice.
+    """Return the model after passes that remove some records; None if `MOST_PASSES` passes do not suffice.
 
     Args:
         plan: The plan.

@@ -14,8 +14,11 @@ from sklearn.linear_model._linear_loss import LinearModelLoss
 from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
 
 FREE = ("blocks", "sample")
-"""Methods of a loss that read no rows: blocks are read only when a loss is evaluated, and a sample is a separate
-loss."""
+"""Methods of a loss whose calls are not counted.
+
+Rows from ``blocks`` are counted when a loss is evaluated. The method ``sample`` returns another loss, which is counted
+by itself.
+"""
 
 
 class Readings:
@@ -37,7 +40,7 @@ class Readings:
 
 @contextmanager
 def counted() -> Iterator[Readings]:
-    """Count the rows that scikit-learn's L-BFGS and Newton solvers and certified refits read, in every thread.
+    """Count the rows that are read, in any thread, by certified refits and scikit-learn's L-BFGS and Newton solvers.
 
     An evaluation of scikit-learn's loss, with its gradient or its Hessian, reads its rows once. The same holds for each
     evaluation of our loss, compiled or not, and for each product with a Hessian that our loss made. Counting takes a

@@ -60,13 +60,13 @@ COST = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "The cost and the guarantee of a request, compared with a new fit",
-        "Right: seconds of a request against the number of records, with logarithmic axes. Left, in the same "
-        "colours: test accuracy after the last request. Black and grey lines are scikit-learn. Timings are those of "
-        "the named machine, with one process and the same number of threads for all systems, which take turns in "
-        "every round. They are medians, shaded from quartile to quartile. Each line is named at its end. All systems "
-        "have the same objective (with the stated C n, and the intercept regularised). A pass is one reading of all "
-        "rows by a solver. If a system is not run at a size, the table gives the reason. The figure does not "
-        "depend on the preset’s data set.",
+        "Right: seconds of a request against the number of records, with logarithmic axes. Left, in the same colours: "
+        "test accuracy after the last request. Black and grey lines are scikit-learn. Timings are those of the named "
+        "machine. All systems use one process and the same number of threads, and they take turns in every round. The "
+        "timings are medians, shaded from quartile to quartile. Each line is named at its end. All systems have the "
+        "same objective (with the stated C n, and the intercept regularised). A pass is one reading of all rows by a "
+        "solver. If a system is not run at a size, the table gives the reason. The figure does not depend on the "
+        "preset’s data set.",
         "Two panels against n. Right: the lines of scikit-learn and of full-batch systems rise with n, that of "
         "mini-batches levels off, and that of Newton removal is lowest. Left: accuracies.",
     ),

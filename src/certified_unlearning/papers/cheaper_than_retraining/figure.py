@@ -1,4 +1,4 @@
-"""The figure of Cheaper than retraining: seconds of a request, and accuracy afterwards, by the number of records."""
+"""The figure of the experiment `cost`: the time and the accuracy of requests against the number of records."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -51,12 +51,12 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Return the rows for the figure, and their number of records per request.
+    """Return the rows for the figure, and the number of records per request in these rows.
 
     Raises:
         DataError: A row names an unknown system, or no row is on synthetic data.
     """
-    shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} hold")
+    shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} contain")
     made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]
     if made.empty:
         raise DataError(f"the rows of {rows['experiment'].iloc[0]} contain nothing on synthetic data")

@@ -48,17 +48,17 @@ def plainly(run: pd.DataFrame) -> str:
 
 
 def _pays_from(run: pd.DataFrame, records: int) -> str:
-    """Return the smallest number of rows in the timings from which some certified system is faster than a new fit."""
+    """Return the end of a sentence: the number of records from which a certified system is faster than a new fit."""
     same = run[run["records"] == records]
     least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
     slower = [n for n in least.index if least[n] >= again[n]]
     larger = [n for n in least.index if n > max(slower, default=0)]
-    return f"; a removal is faster from {min(larger):,} records upwards" if slower and larger else ""
+    return f"; a removal is faster with {min(larger):,} or more records" if slower and larger else ""
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
-    """Return the certified systems at the largest number of rows, the fastest first, and the fastest new fit."""
+    """Return two results at the largest number of records: the certified systems by time, and the fastest new fit."""
     run = run.sort_values(["n", "records"], ascending=[False, True], kind="stable")
     first = run[run["guarantee"] == "upper bound"].iloc[0]
     own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]
@@ -71,7 +71,7 @@ def cost(rows: pd.DataFrame) -> str:
     """Return the cost of the smallest request at the largest number of rows, for the first of several data sets.
 
     Args:
-        rows: Rows of ``cost``, with at least one certified system that was run.
+        rows: Rows of ``cost``. At least one row must be that of a certified system that was run.
     """
     certified, again = _at_most_rows(rows[rows["skipped"] == ""])
     epsilon = unbroken(f"ε = {rounded_up(float(certified.iloc[0]['epsilon']), 3)}")
@@ -80,7 +80,7 @@ def cost(rows: pd.DataFrame) -> str:
     return (
         f"Timed with {fastest['n']:,} {SPECTRA.get(data, f'rows of {data}')}: a request for "
         f"{counted(int(fastest['records']), 'record')} takes {_seconds(fastest)} by {_name(fastest)}, "
-        f"the fastest certified system at {epsilon}. Fitting again from zero takes {_seconds(again)} "
+        f"the fastest certified system at {epsilon}. Refitting from scratch takes {_seconds(again)} "
         f"({_name(again)}), {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "
         f"certified systems timed there, {slower or 'none'} {'are' if slower > 1 else 'is'} slower than fitting again."
     )

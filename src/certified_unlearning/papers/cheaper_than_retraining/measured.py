@@ -20,9 +20,9 @@ from certified_unlearning.papers.cheaper_than_retraining.tables import Remaining
 from certified_unlearning.version import code_version
 
 LARGEST_SHARE = 0.1
-"""The largest share of the records that all requests of one size together may remove.
+"""The largest share of the records that all requests of one size may remove in total.
 
-Most records are then still there at the last request.
+Because of this limit, most records are still present at the last request.
 """
 _WARMED_UP_ON = 400
 _NOTHING = Promise("none", "", "", adaptive=False)

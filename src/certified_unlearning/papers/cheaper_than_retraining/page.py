@@ -1,4 +1,4 @@
-"""The readable table of Cheaper than retraining."""
+"""The readable table of the experiment `cost`."""
 
 from typing import Any
 

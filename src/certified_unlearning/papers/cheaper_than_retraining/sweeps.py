@@ -30,12 +30,12 @@ class Cost(Asked, TwoClassSweep):
     """The sweep of `cost`: data sets and their sizes, requests, and the constants of every system."""
 
     isotropic: Distinct[_Size] = Field(
-        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: the numbers n of synthetic rows "
-        "whose directions are all alike; the figure shows requests on these rows"
+        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: each is the number n of rows of a "
+        "synthetic table in which all directions are alike; the figure shows requests on these tables"
     )
     correlated: Distinct[_Size] = Field(
-        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: the numbers n of synthetic rows "
-        "whose columns have decaying variances"
+        description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: each is the number n of rows of a "
+        "synthetic table whose columns have decaying variances"
     )
     features: Annotated[int, Field(ge=2)] = Field(
         description="the number of columns of a synthetic row: a whole number, at least 2"

@@ -429,7 +429,7 @@ MADE: dict[str, Callable[[Table, Asked, Readings], System]] = {
     "certified-refit": CertifiedRefit,
     "newton-removal": NewtonRemoval,
 }
-"""The systems by their names in the rows, in the order in which they take turns."""
+"""The class of each system, by the name in the column ``system``, in the order in which systems take turns."""
 FULL_BATCH = ("langevin-full", "descent-to-delete")
 """The systems that read all records in every step."""
 

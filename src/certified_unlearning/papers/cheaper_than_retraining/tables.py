@@ -50,7 +50,7 @@ class Table:
 
 
 def synthetic(spectrum: str, *, n: int, features: int, seed: int) -> Table:
-    """Return rows of norm 1 with noisy labels by a hyperplane; equal arguments give equal rows.
+    """Return rows of norm 1, with noisy labels that a hyperplane determines; the same arguments give the same rows.
 
     Gaussian rows, ``isotropic`` or ``correlated`` (the variance of column ``j`` is ``1 / j^2``), are scaled to norm 1.
     Test records come last in the stream of random numbers, so a different ``n`` gives different test records of the

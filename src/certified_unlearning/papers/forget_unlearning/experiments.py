@@ -27,12 +27,12 @@ ATTACK_ROWS = pa.schema(
 
 Each attack runs in ``interactions`` interactions under each hypothesis. ``right`` is the number of guesses of 1 under
 hypothesis 1, and ``wrong`` is the number of guesses of 1 under hypothesis 0. The ``advantage`` is the difference of the
-two rates, with a 95 % interval from ``low`` to ``high``. ``expected`` is the advantage by theory. This value is exact,
-with two exceptions: for counting, it is the advantage over infinitely many releases, and for encoded records, it
-assumes that these records are read without error. ``promised`` is the largest advantage that the published certificate
-allows, for requests fixed in advance. ``bound`` is the largest advantage that a valid certificate allows. Other, wider
-confidence intervals decide ``promise_broken`` and ``consistent``. The probability that at least one of these intervals
-misses the true advantage is below 1e-6.
+two rates, with a 95 % interval from ``low`` to ``high``. ``expected`` is the advantage that theory predicts. This value
+is exact, with two exceptions: for counting, it is the advantage over infinitely many releases, and for encoded records,
+it assumes that these records are read without error. ``promised`` is the largest advantage that the published
+certificate allows, for requests fixed in advance. ``bound`` is the largest advantage that a valid certificate allows.
+Other, wider confidence intervals decide ``promise_broken`` and ``consistent``. The probability that at least one of
+these intervals misses the true advantage is below 1e-6.
 """
 
 RISK_ROWS = pa.schema(
@@ -56,7 +56,7 @@ Request 0 stands for learning.
 
 
 def make_attacks(inputs: Inputs) -> pd.DataFrame:
-    """Run all attacks; it raises the same errors as `attacks.attack_table`."""
+    """Run all attacks. Raises the same errors as `attacks.attack_table`."""
     from certified_unlearning.papers.forget_unlearning.attacks import attack_table
 
     return attack_table(inputs.sweep)

@@ -43,7 +43,7 @@ _WHITE_FROM = 0.6
 
 
 def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Plot rows of ``deletion`` (see `experiments.ATTACK_ROWS`), a cell for each attack and mechanism.
+    """Plot rows of ``deletion`` (see `experiments.ATTACK_ROWS`), with one cell for each attack and mechanism.
 
     Raises:
         DataError: An attack or a mechanism is unknown, or a cell occurs twice.

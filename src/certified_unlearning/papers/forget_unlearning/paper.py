@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of Forget Unlearning."""
+"""The declaration of what is reproduced from the paper *Forget Unlearning*."""
 
 from certified_unlearning.papers.forget_unlearning.experiments import DELETION, RISK
 from certified_unlearning.reproduction.paper import Paper, ReadText

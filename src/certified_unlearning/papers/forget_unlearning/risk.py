@@ -1,4 +1,4 @@
-"""Measured excess risk along a stream of deletions, for logistic regression on the digits and Theorem 5.1's plan.
+"""Measured excess risk along a stream of deletions, for logistic regression on the digits, with Theorem 5.1's plan.
 
 Each request flips the labels of some records. The certified risk is meant for every requester, so there is a fixed
 requester and an adaptive one. If the learned model prefers class +1, the adaptive requester flips only records of this

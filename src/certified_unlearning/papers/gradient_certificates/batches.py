@@ -32,7 +32,7 @@ Training takes one epoch, so smaller batches make more updates. ``seconds`` is t
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train with every batch size; it raises the same errors as `tables.batches.batches_table`."""
+    """Train with every batch size. Raises the same errors as `tables.batches.batches_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.batches import batches_table
 
     return batches_table(inputs.sweep)
@@ -51,11 +51,11 @@ BATCHES = Experiment(
         "Share of certified predictions against the batch size, by depth, and the smallest batch with a large enough "
         "share",
         "Training takes one epoch. Left and middle: the share of certified test predictions against the batch size, "
-        "for removals (unlearning) and for removals and the same number of additions (privacy), with a line for each "
-        "depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the sweep whose "
-        "mean share reaches the dotted line. A network that does not reach this share with any batch has no point. The "
-        "paper’s figure is for 5.5 million credit-card records (AMEX), with 128 units in each layer and k = 50. The "
-        "figure does not depend on the preset’s data set.",
+        "for removals alone (unlearning) and for removals with equally many additions (privacy); there is one line "
+        "for each depth. Bands are one standard deviation over starts and batches. Right: the smallest batch of the "
+        "sweep whose mean share reaches the dotted line. A network that does not reach this share with any batch has "
+        "no point. The paper’s figure is for 5.5 million credit-card records (AMEX), with 128 units in each layer and "
+        "k = 50. The figure does not depend on the preset’s data set.",
         "Shares rise with the batch size. For deeper networks and for privacy, shares begin to rise at larger batches. "
         "The smallest batch rises with depth.",
     ),

@@ -194,7 +194,7 @@ def _rows(values: NDArray[np.generic], path: str) -> NDArray[np.float64]:
     if values.ndim not in (2, 4) or 0 in values.shape:
         raise DataError(
             f"{path}: `rows` must have the shape (records, features) or, for images, (records, height, width) or "
-            f"(records, channels, height, width), without a length of 0, got {values.shape}"
+            f"(records, channels, height, width), and no dimension of length 0, got {values.shape}"
         )
     rows = values.astype(np.float64)
     finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
@@ -207,7 +207,7 @@ def _labels(values: NDArray[np.generic], path: str) -> NDArray[np.int64]:
     numbers = values.astype(np.float64) if values.dtype.kind in "iufb" else None
     if numbers is None or not (np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers))).all():
         place = 0 if numbers is None else int(np.argmax(~((numbers >= 0) & (numbers == np.floor(numbers)))))
-        raise DataError(f"{path}: `labels` must be whole numbers from 0 on, got {values[place]!r} at index {place}")
+        raise DataError(f"{path}: `labels` must be whole numbers of at least 0, got {values[place]!r} at index {place}")
     if numbers.max() >= len(numbers):
         raise DataError(
             f"{path}: `labels` must be below the number of records, {len(numbers)}, got {int(numbers.max())}"

@@ -10,7 +10,7 @@ from certified_unlearning.text import unbroken
 
 
 def findings(evidence: Evidence) -> list[str]:
-    """Return sentences about certified predictions, and about shards with budgets if these were run.
+    """Return a sentence about certified predictions, and one about shards with budgets if their experiment was run.
 
     Raises:
         MissingEvidence: There are no rows.
@@ -20,7 +20,9 @@ def findings(evidence: Evidence) -> list[str]:
 
 
 def shares(rows: pd.DataFrame) -> str:
-    """Return a sentence about the certified share of the first case of each mode, at the largest k of the case.
+    """Return a sentence about certified shares.
+
+    For each mode, the sentence gives the share of the mode's first case at this case's largest k.
 
     Args:
         rows: The rows of ``shares``.

@@ -34,7 +34,7 @@ for all k and all trials.
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train the head, and certify it at several epochs; it raises the same errors as `tables.head.head_table`."""
+    """Train the head, and certify it at several epochs. Raises the same errors as `tables.head.head_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.head import head_table
 
     return head_table(inputs.sweep)
@@ -58,7 +58,7 @@ HEAD = Experiment(
         "and batches. The paper’s figure is for GPT-2’s embeddings of 40 000 film reviews (IMDB), with 100 hidden "
         "units, batches of 20 000, 125 epochs and k = 1, 5 and 10. The figure does not depend on the preset’s data "
         "set.",
-        "Shares fall with k; they fall faster for privacy. The accuracy rises with epochs, and the bands around it "
-        "widen.",
+        "Shares fall with k, and the shares for privacy fall faster than those for unlearning. The accuracy rises "
+        "with epochs, and the bands around it widen.",
     ),
 )

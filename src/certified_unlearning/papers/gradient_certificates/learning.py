@@ -34,7 +34,8 @@ def learned(
 ) -> Learned:
     """Train a network of dense layers, one logit for each class, with a box for each k.
 
-    The start and the batches depend only on the seed. In the learning rate, updates are numbered from 0.
+    The start and the batches depend only on the seed. The step size depends on the number of the update, counted from
+    0.
 
     Args:
         task: The data to learn.

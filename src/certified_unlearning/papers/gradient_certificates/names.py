@@ -5,11 +5,11 @@ from pathlib import PurePath
 from certified_unlearning.data.sets import DATA_SETS, built_in
 
 CLOUDS = {"near": (1.0, 0.75), "far": (1.25, 0.35)}
-"""The centre ``c`` and the standard deviation of two Gaussian clouds around (c, c) and (-c, -c), as the authors use."""
+"""The authors' centre ``c`` and standard deviation of two Gaussian clouds around (c, c) and (-c, -c)."""
 KNOWN = (*CLOUDS, *(each.name for each in DATA_SETS))
 """The clouds, and the data sets of the package."""
 FILE_ENDINGS = (".npz", ".parquet")
-"""The endings of the names of features files (`features_file`)."""
+"""The file-name extensions of features files (`features_file`)."""
 
 
 def is_file(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The declaration of what is reproduced of certificates by abstract gradient training."""
+"""The declaration of what is reproduced from the paper on certificates for gradient-based training."""
 
 from certified_unlearning.papers.gradient_certificates.batches import BATCHES
 from certified_unlearning.papers.gradient_certificates.fine_tuning import FINE_TUNING

@@ -23,7 +23,7 @@ ROWS = pa.schema(
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train, and certify the points of a grid; it raises the same errors as `tables.regions.regions_table`."""
+    """Train, and certify the points of a grid. Raises the same errors as `tables.regions.regions_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.regions import regions_table
 
     return regions_table(inputs.sweep)
@@ -39,12 +39,13 @@ REGIONS = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.regions:draw",
     caption=Caption(
         "Where in the plane predictions are certified, on two clouds of points",
-        "The colour of a point shows the largest of the given k for which no k records of every batch could change the "
-        "prediction at this point. Points without a colour are certified for none of the given k. Lines show where the "
-        "network changes its prediction. Above: removals and the same number of additions (privacy). Below: removals "
-        "(unlearning). The columns show overlapping (near) and separable (far) clouds, each with two clipping levels "
-        "γ. Each panel is one network. The figure does not depend on the preset’s data set.",
-        "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
-        "the smaller clipping level; away from the boundary, the colours of large k.",
+        "The colour of a point shows the largest given k for which changing any k records of every batch could not "
+        "change the prediction at this point. Points without a colour are certified for none of the given k. Lines "
+        "show where the network changes its prediction. Above: removals and the same number of additions (privacy). "
+        "Below: removals (unlearning). The columns show overlapping (near) and separable (far) clouds, each with two "
+        "clipping levels γ. Each panel is one network. The figure does not depend on the preset’s data set.",
+        "In every panel, a white band runs along the boundary between the classes. The band is narrower for removals "
+        "than for privacy, narrower for separable than for overlapping clouds, and narrower for the smaller clipping "
+        "level. Points far from the boundary have the colours of large k.",
     ),
 )

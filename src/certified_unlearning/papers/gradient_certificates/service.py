@@ -34,17 +34,18 @@ after which no shard has budget left, if none is retrained; it is empty if a str
 means over ``waits`` streams. For random streams, ``first_expected`` and ``out_expected`` come from
 `accounting.core.occupancy`. ``trainings`` is the number of retrained shards. ``refused`` is the share of queries
 without an answer, over all requests, and ``refused_most`` is the largest share after one request. ``against_sisa`` is
-the number of gradients of plain SISA divided by ours, for the same requests. ``against_retraining`` is the number of
-gradients of retraining all shards after each request, divided by ours. Both are empty if no shard was retrained,
-because our number is then 0. ``compared`` is the number of answers that were compared with those of the retrained
-ensemble, and ``wrong`` is the number of these answers that differ. At the requests with a comparison, ``changed``
-counts the retrained ensemble's labels that differ from the labels before the first request. ``box_cost`` is the time of
-training with boxes divided by the time without boxes: the relative cost of one of our gradients.
+the number of gradients that plain SISA computes for the same requests, divided by the number that our shards compute.
+``against_retraining`` is the number of gradients for retraining all shards after each request, divided by the number
+that our shards compute. Both are empty if no shard was retrained, because the number that our shards compute is then 0.
+``compared`` is the number of answers that were compared with those of the retrained ensemble, and ``wrong`` is the
+number of these answers that differ. At the requests at which answers were compared, ``changed`` counts the retrained
+ensemble's labels that differ from the labels before the first request. ``box_cost`` is the time of training with boxes
+divided by the time without boxes: the relative cost of one gradient of our shards.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Run all streams; it raises the same errors as `tables.service.service_table`."""
+    """Run all streams. Raises the same errors as `tables.service.service_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.service import service_table
 
     return service_table(inputs.sweep)

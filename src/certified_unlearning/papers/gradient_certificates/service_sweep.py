@@ -38,16 +38,16 @@ class Service(Sweep):
         "at least 1; boxes are also trained for all smaller powers of 2"
     )
     streams: Distinct[Stream] = Field(
-        description="some of random (uniformly drawn records), one shard (all records from the first shard), in turn "
-        "(one record from each shard in turn)"
+        description="a list of one or more of the names `random` (uniformly drawn records), `one shard` (all records "
+        "from the first shard), `in turn` (one record from each shard in turn)"
     )
     requests: PositiveInt = Field(description="the number of requests of a stream, each for one record, at least 1")
     queries: PositiveInt = Field(
         description="the number of test records that are queried after every request, a whole number of at least 1"
     )
     comparisons: PositiveInt = Field(
-        description="the number of comparisons with the answers of the retrained ensemble, spread evenly over a "
-        "stream, at least 1"
+        description="the number of requests, at least 1, at which answers are compared with those of the retrained "
+        "ensemble; these requests are spread evenly over a stream"
     )
     trials: Trials = Field(
         description="the number of independent runs, with their own starts, slices, streams and clouds, at least 2"
@@ -64,7 +64,7 @@ class Service(Sweep):
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.budgets != sorted(self.budgets):
-            return f"budgets is {self.budgets}, but these numbers must be in rising order"
+            return f"budgets is {self.budgets}, but these numbers must be in increasing order"
         if self.comparisons > self.requests:
             return f"`comparisons` must be at most the number of requests, {self.requests}, got {self.comparisons}"
         return None

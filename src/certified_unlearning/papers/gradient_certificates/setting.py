@@ -49,7 +49,7 @@ def _epochs(values: Iterable[int]) -> str:
 
 
 def _listed(values: Iterable[int]) -> str:
-    """Return the distinct numbers in increasing order, as an enumeration for a sentence."""
+    """Return the distinct numbers, in increasing order, as text for a sentence: ``1, 2 and 3``."""
     return _words([f"{each:,}" for each in sorted({*values})])
 
 

@@ -33,7 +33,7 @@ certifying.
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Train and certify every case; it raises the same errors as `tables.shares.shares_table`."""
+    """Train and certify every case. Raises the same errors as `tables.shares.shares_table`."""
     from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
 
     return shares_table(inputs.sweep)
@@ -50,11 +50,11 @@ SHARES = Experiment(
     draw="certified_unlearning.papers.gradient_certificates.figures.shares:draw",
     caption=Caption(
         "Certified predictions against k, by clipping, for several networks",
-        "The lines are the share of test predictions that stay the same if any k records of every batch are removed "
-        "(unlearning), or removed and as many are added (privacy). Each line has one level γ to which "
-        "the entries of gradients are clamped. Dashed lines use the paper’s bounds: midpoints and radii, and "
-        "single logits. Bands are one standard deviation over starts, batches and, for blobs, records. The figure "
-        "does not depend on the preset’s data set.",
+        "The lines show the share of test predictions that stay the same if any k records of every batch are removed "
+        "(unlearning), or if any k records are removed and as many are added (privacy). Each line has one level γ to "
+        "which the entries of gradients are clamped. Dashed lines use the paper’s bounds, which come from midpoints "
+        "and radii of matrices and treat each logit separately. Bands are one standard deviation over starts and "
+        "batches; for blobs, also over records. The figure does not depend on the preset’s data set.",
         (
             "Shares fall with k, first slowly and then fast; shares for small γ fall later, and dashed lines are below "
             "solid ones."

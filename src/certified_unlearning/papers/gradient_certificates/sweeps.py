@@ -16,7 +16,7 @@ Trials = Annotated[int, Field(ge=2)]
 DATA_IN_WORDS = (
     "near or far (clouds of two classes), the name of a built-in data set, or a features file (.npz, .parquet)"
 )
-"""The allowed values of ``data``, in words."""
+"""A description of the allowed values of ``data``."""
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 _FILES = {"type": "string", "pattern": rf"({'|'.join(re.escape(each) for each in FILE_ENDINGS)})$"}
 Data = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": [*KNOWN]}, _FILES]})]
@@ -33,7 +33,7 @@ class Recipe(BaseModel):
     )
     batch_size: PositiveInt = Field(description="the number of records in a batch, a whole number of at least 1")
     step_size: PositiveFloat = Field(
-        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
+        description="alpha, a number above 0; the step size of update number n is alpha / (1 + decay n)"
     )
     decay: _NonNegative = Field(description="eta, a number that is at least 0")
     weight_decay: _NonNegative = Field(description="lambda, a number that is at least 0")
@@ -49,7 +49,7 @@ class Case(Training):
     """A network on one data set, and the numbers of records whose absence or presence is certified."""
 
     name: str = Field(
-        description="the name of the case in rows, figures and claims, which no other case has", min_length=1
+        description="the name of the case in rows, figures and claims; no other case may have this name", min_length=1
     )
     data: Data = Field(description=DATA_IN_WORDS)
     pooled: PositiveInt = Field(
@@ -61,23 +61,27 @@ class Case(Training):
     )
     k: Distinct[PositiveInt] = Field(
         description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
-        "rising order"
+        "increasing order"
     )
     bounds: Distinct[Literal["tighter", "published"]] = Field(
-        description="tighter (exact products, differences, lines) or published (midpoints and radii, single logits)"
+        description="tighter (exact products, differences of logits, linear bounds) or published (midpoints and radii, "
+        "single logits)"
     )
 
 
 class Regions(Sweep, Training):
     """The radius of predictions on the plane, for blobs of two classes, several clipping levels and both modes."""
 
-    data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both, which are clouds of two classes")
+    data: Distinct[Literal["near", "far"]] = Field(
+        description="a list of near, far or both names; each name stands for a pair of Gaussian clouds, one cloud for "
+        "each class"
+    )
     gamma: Distinct[PositiveFloat] = Field(
         description="the levels to which entries of gradients are clamped, distinct numbers above 0"
     )
     k: Distinct[PositiveInt] = Field(
         description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
-        "rising order"
+        "increasing order"
     )
     side: Annotated[int, Field(ge=2)] = Field(
         description="the number of points of the grid in each direction, at least 2"
@@ -96,13 +100,11 @@ class Batches(Sweep):
     """Certified shares by batch size, for one epoch, networks of several depths and both modes."""
 
     data: Data = Field(description=DATA_IN_WORDS)
-    batch_size: Distinct[PositiveInt] = Field(
-        description="numbers of records in a batch: distinct whole numbers of at least 1"
-    )
+    batch_size: Distinct[PositiveInt] = Field(description="batch sizes: distinct whole numbers of at least 1")
     depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="numbers of hidden layers: distinct whole numbers")
     units: PositiveInt = Field(description="the number of units in a hidden layer, a whole number of at least 1")
     step_size: PositiveFloat = Field(
-        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
+        description="alpha, a number above 0; the step size of update number n is alpha / (1 + decay n)"
     )
     decay: _NonNegative = Field(description="eta, a number that is at least 0")
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
@@ -160,7 +162,7 @@ class FineTuning(Sweep):
     )
     epochs: PositiveInt = Field(description="the number of passes over the new class, a whole number of at least 1")
     step_size: PositiveFloat = Field(
-        description="alpha, a number above 0, which makes the step size of update n alpha / (1 + decay n)"
+        description="alpha, a number above 0; the step size of update number n is alpha / (1 + decay n)"
     )
     decay: _NonNegative = Field(description="eta, a number that is at least 0")
     gamma: Distinct[PositiveFloat] = Field(
@@ -168,7 +170,7 @@ class FineTuning(Sweep):
     )
     k: Distinct[PositiveInt] = Field(
         description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
-        "rising order"
+        "increasing order"
     )
     trials: Trials = Field(
         description="the number of independent runs, with their own pre-training and batches, at least 2"
@@ -193,12 +195,12 @@ class Head(Sweep, Recipe):
     )
     scale: PositiveFloat = Field(description="the public factor by which features are multiplied, a number above 0")
     epochs: Distinct[PositiveInt] = Field(
-        description="numbers of passes after which the head is measured: distinct whole numbers, in rising order"
+        description="numbers of passes after which the head is measured: distinct whole numbers, in increasing order"
     )
     gamma: PositiveFloat = Field(description="the level to which entries of gradients are clamped, above 0")
     k: Distinct[PositiveInt] = Field(
         description="numbers of records that may change in every batch: distinct whole numbers of at least 1, in "
-        "rising order"
+        "increasing order"
     )
     trials: Trials = Field(description="the number of independent runs, with their own starts and batches, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
@@ -213,7 +215,7 @@ class Head(Sweep, Recipe):
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.epochs != sorted(self.epochs):
-            return f"epochs is {self.epochs}, but these numbers must be in rising order"
+            return f"epochs is {self.epochs}, but these numbers must be in increasing order"
         return rising("k", self.k, self.batch_size, "unlearning")
 
 
@@ -245,7 +247,7 @@ class Shares(Sweep):
 
 
 def unknown_data(said: str, data: str) -> str | None:
-    """Return a sentence, beginning with ``said``, about an unknown name of data, or None if the name is known."""
+    """Return a sentence that begins with ``said`` and reports an unknown data set; None if the data set is known."""
     if data in KNOWN or is_file(data):
         return None
     return (
@@ -255,14 +257,14 @@ def unknown_data(said: str, data: str) -> str | None:
 
 
 def files_of(data: Iterable[str]) -> tuple[str, ...]:
-    """Return the features files among names of data."""
+    """Return those of the given data that are features files, each once."""
     return tuple(dict.fromkeys(each for each in data if is_file(each)))
 
 
 def rising(key: str, k: list[int], batch_size: int, mode: str) -> str | None:
-    """Return a sentence, beginning with the key, about wrong numbers of records, or None if they are right."""
+    """Return a sentence that begins with the key and reports wrong values of k; None if all values are right."""
     if k != sorted(k):
-        return f"{key} has k = {k}, but these numbers must be in rising order"
+        return f"{key} has k = {k}, but the values of k must be in increasing order"
     if mode == "unlearning" and k[-1] >= batch_size:
         return f"{key} has k = {k[-1]} removals in batches of {batch_size} records, but k must be below the batch size"
     return None

@@ -1,1 +1,1 @@
-"""Audits of the systems that `cost` times, and of common practice without a certificate, compared with certificates."""
+"""Audits of the systems in the experiment `cost`, and of common practices without a certificate."""

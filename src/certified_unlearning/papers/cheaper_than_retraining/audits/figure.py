@@ -23,7 +23,7 @@ LABELS = {
     "certified": "certified at most",
     "measured": f"measured at least ({1 - SHOWN:.0%} confidence)",
     "violated": "measured: more than is claimed",
-    "before": "measured before unlearning (right: if it fits)",
+    "before": "measured before unlearning (right: if within the axis)",
     "computed": "computed for these records",
     "estimated": "estimate, no bound",
 }
@@ -38,7 +38,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     rows = rows[rows["skipped"] == ""]
     kinds = {kind: rows[rows["kind"] == kind] for kind in (ONE_RUN, TWO_LAWS)}
     for kind, own in kinds.items():
-        shared.require_lines(own["system"], NAMES[kind], f"the rows of audit ({kind}) hold")
+        shared.require_lines(own["system"], NAMES[kind], f"the rows of audit ({kind}) contain")
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         figure.set_figheight(1.2 + _HEIGHT_OF_A_ROW * max(map(len, kinds.values())))
@@ -59,7 +59,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) -> None:
-    """Draw a row of marks for each audit, from top to bottom, and a line below practices without a certificate."""
+    """Draw one row of marks for each audit, and a horizontal line that separates practices without a certificate."""
     for place, (_, row) in enumerate(rows.iterrows()):
         measured, certified = row[f"{name}_measured"], row[name]
         found = "violated" if row["violated"] else "measured"

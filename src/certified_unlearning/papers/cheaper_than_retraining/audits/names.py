@@ -37,4 +37,4 @@ BY_LAWS = {
     "private-descent": "Private learning, descent",
     "private-output": "Private learning, output",
 }
-"""The systems that are audited by two distributions."""
+"""The systems whose audits compare two distributions."""

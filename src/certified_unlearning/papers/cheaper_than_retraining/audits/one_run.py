@@ -1,7 +1,7 @@
-"""Audits in one run of the systems that `cost` times, and of common practice without a certificate.
+"""One-run audits of the systems in the experiment `cost`, and of common practices without a certificate.
 
-The weights of a linear model can be computed from its scores of a few rows. Therefore, the weights of every system
-count as published. The last column of all rows, also of the canaries, is all ones, for the intercept.
+The weights of a linear model can be computed from its scores on a few rows. Therefore, the weights of every system
+count as published. The last column of every row, including the canaries, is 1, for the intercept.
 """
 
 from abc import abstractmethod
@@ -162,7 +162,7 @@ class AuditedSystem:
         return Claim.of(system._certificate.stated()) if self.name in CERTIFIED else Claim()  # type: ignore[attr-defined]
 
     def guess(self, known: Known, rng: np.random.Generator) -> Guess:
-        """Return the guess by weights, or by the scores of the adversary's own models."""
+        """Return the adversary's guess, from the weights or from the scores of the adversary's own models."""
         if self.name in BY_SCORES:
             return guess_by_scores(lambda X, y: self._scores(X, y, known), known, rng)
         X, y, _ = known.with_canaries(np.arange(known.members))

@@ -1,4 +1,4 @@
-"""The sweep of the audits of Cheaper than retraining: its section of `params.yaml`."""
+"""The sweep of the experiment `audit`, which is a section of `params.yaml`."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ _Size = Annotated[int, Field(ge=LEAST_RECORDS)]
 
 
 class Audits(Asked):
-    """Audits in one run of every system that `cost` times, and audits of certificates by two distributions."""
+    """One-run audits of every system in the experiment `cost`, and audits that compare two distributions."""
 
     uncertified: Distinct[_Size] = Field(
         description=f"a list of distinct whole numbers of at least {LEAST_RECORDS}: the numbers of remaining records "

@@ -1,4 +1,4 @@
-"""Audits by two distributions at several epsilons, on records that nearly reach the bounds: are certificates tight?"""
+"""Audits that compare two distributions at several epsilons, to find out whether certificates are tight."""
 
 import warnings
 from collections.abc import Callable
@@ -47,7 +47,7 @@ Private learning hides the record from the first model on, so no earlier model c
 
 @dataclass(frozen=True)
 class Measured:
-    """The result of an audit by two distributions.
+    """The result of an audit that compares two distributions.
 
     Attributes:
         found: The counts of the audit, and the claim.
@@ -190,13 +190,14 @@ AUDITS: dict[str, Callable[[float, Audits, int], Measured]] = {
     "private-descent": _private_descent,
     "private-output": _private_output,
 }
-"""The audits by their names in the rows."""
+"""The functions that run the audits; the keys are the names in the column ``system``."""
 
 
 def _wrong(sweep: Audits) -> Records:
     """Return records in which the removed record has the wrong label and, therefore, nearly the longest gradient.
 
-    Every second record among the others is negated and has the other label, so that all have the same loss.
+    Every second one of the remaining records is negated and has the opposite label, so that all remaining records have
+    the same loss.
     """
     rows, labels = opposed(sweep.records, along=0.49, label=0.0)
     rows[1::2], labels[1::2] = -rows[1::2], 0.0

@@ -18,7 +18,7 @@ def audit_violated(
     systems: list[str] | None = None,
     least_n: int = 0,
 ) -> Quantity:
-    """Return the share of audits that find a violation, for some guarantees or systems, from ``least_n`` records on."""
+    """Return the share of audits that find a violation, among audits of the given guarantees, systems and sizes."""
     rows = _rows(evidence)
     rows = rows[rows["guarantee"].isin(guarantees or list(rows["guarantee"]))]
     rows = rows[rows["system"].isin(systems or list(rows["system"])) & (rows["n"] >= least_n)]
@@ -39,7 +39,7 @@ def audit_power(evidence: Sequence[Evidence]) -> Quantity:
 
 @measure
 def audit_tightness(evidence: Sequence[Evidence], *, system: str, least_mu: float) -> list[Quantity]:
-    """Return the estimated ``mu`` divided by the certified one, for all certified ``mu`` from ``least_mu`` on."""
+    """Return the estimated ``mu`` divided by the certified one, for every certified ``mu`` of at least ``least_mu``."""
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == TWO_LAWS) & (rows["system"] == system) & (rows["mu"] >= least_mu)]
     if rows.empty:

@@ -1,7 +1,7 @@
 """Measures of the experiment `cost` that compare systems: rows read, seconds, accuracy after requests.
 
-Passes and accuracies are the same in every run of the same code. Seconds are those of one machine, and claims about
-them leave wide margins. Unless stated otherwise, the rows are synthetic rows of the first kind.
+Passes and accuracies are the same in every run of the same code. Times in seconds were measured on one machine, and
+claims about them leave wide margins. Unless stated otherwise, the rows are synthetic rows of the first kind.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, recor
 
 @measure
 def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
-    """Return the share of requests at the largest size after which the model had changed."""
+    """Return the share of requests that changed the model, among the requests at the largest number of records."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n").tail(1)
     return _quantities(own, own["requests_that_moved"] / own["rounds"])

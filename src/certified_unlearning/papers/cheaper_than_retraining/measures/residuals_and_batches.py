@@ -1,4 +1,4 @@
-"""Measures of formulas for certified residuals and mini-batches, by the project's accountants."""
+"""Quantities that the project's accountants compute for claims about certified residuals and mini-batches."""
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
@@ -11,7 +11,7 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 
 @sweep("releases = {releases}")
 def cost_residual_mu(*, residual: float, sigma: float, strong_convexity: float, releases: int) -> float:
-    """Return the mu of ``releases`` releases together, each with a gradient norm of at most ``residual``."""
+    """Return the joint mu of several releases, each with a gradient norm of at most ``residual``."""
     mu = mu_of(residual, strong_convexity=strong_convexity, sigma=sigma)
     return mu_of_all(mu, releases)
 
@@ -26,7 +26,10 @@ def cost_residual_epsilon(*, residual: float, sigma: float, strong_convexity: fl
 def cost_least_steps(
     *, n: int, batch_size: int, epochs: int, sigma: float, strength: float, records: int, epsilon: float, delta: float
 ) -> float:
-    """Return the fewest steps of a request on cyclic mini-batches with its records in the worst places (zero-out)."""
+    """Return the smallest number of steps that a request needs with cyclic mini-batches.
+
+    The records of the request are in the worst places of the batches. The adjacency is zero-out.
+    """
     regulariser, cycle = 1 / strength, Cycle(n // batch_size, batch_size)
     smoothness = 1 / 4 + regulariser
     problem = Problem(batch_size, regulariser, smoothness, 1.0, 1 / smoothness, "zero-out")

@@ -1,6 +1,6 @@
 """Measures of the experiment `wide`: quantities compared with their bounds, and passes of a request and of a refit.
 
-No measure is about seconds. Passes and distances are the same in every run of the same code, even on a busy machine.
+No measure uses times. Passes and distances are the same in every run of the same code, even on a busy machine.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def wide_share(
 def wide_passes(
     evidence: Sequence[Evidence], *, beside: str, most_classes: int, least_classes: int = 2, rows: str = "embeddings"
 ) -> list[Quantity]:
-    """Return the passes of a request divided by those of a refit by another model, for each table."""
+    """Return, for each table, the passes of a request divided by the passes that the other model needs for a refit."""
     both = _of(evidence, "certified").merge(_of(evidence, beside), on=_POINT, suffixes=("", "_beside"))
     both = both[both["classes"].between(least_classes, most_classes) & (both["rows"] == rows)]
     return _quantities(both, both["passes"] / both["passes_beside"])

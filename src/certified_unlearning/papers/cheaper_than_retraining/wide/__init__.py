@@ -1,1 +1,1 @@
-"""The experiment ``wide``: requests on rows like embeddings and texts, compared with scikit-learn's refits."""
+"""The experiment ``wide``: requests on rows that resemble embeddings and texts, compared with scikit-learn's refits."""

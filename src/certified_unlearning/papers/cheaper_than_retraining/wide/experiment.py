@@ -26,15 +26,15 @@ WIDE_ROWS = pa.schema(
 )
 """The columns of the table, which has one row for each table and model.
 
-``answers`` is the number of requests that the model answered, or of scikit-learn's refits.
+``answers`` is the number of requests that the model answered; for scikit-learn, it is the number of refits.
 
-``seconds`` is the mean over answers, including the certificate. ``passes`` is the mean over answers of the number of
-rows read, divided by ``n`` for requests and by the number of remaining rows for refits. ``answers_that_moved`` counts
-the answers after which any weight had changed. ``distance_share`` is the distance between the noiseless weights and the
-minimiser after the last request, divided by the certified distance. It is empty if no solver came close enough to the
-minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided by its certified bound: the
-largest value over all requests. ``memory_bytes`` is the largest amount of memory during fitting, without
-``data_bytes``.
+``seconds`` is the mean time of an answer, including the time for the certificate. ``passes`` is the mean over answers
+of the number of rows read, divided by ``n`` for requests and by the number of remaining rows for refits.
+``answers_that_moved`` counts the answers after which any weight had changed. ``distance_share`` is the distance between
+the noiseless weights and the minimiser after the last request, divided by the certified distance. It is empty if no
+solver came close enough to the minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided
+by its certified bound: the largest value over all requests. ``memory_bytes`` is the largest amount of memory during
+fitting, without ``data_bytes``.
 """
 
 
@@ -58,13 +58,13 @@ WIDE = Experiment(
     page=f"{_HERE}.page:page",
     caption=Caption(
         "Hundreds of features, several classes, sparse text: requests compared with scikit-learn’s refits",
-        "Left: mean seconds of a request, including its certificate, with a line to the longest time; for "
-        "scikit-learn, mean seconds of a refit on the remaining records. Right: the distance of the weights without "
-        "noise from the exact minimiser after the last request, divided by the certified distance. scikit-learn "
-        "certifies nothing. Among many records, its warm refit at its own tolerance makes no iteration, so it removes "
-        "nothing. The rows are synthetic and have norm 1. They are float32 like embeddings, with the k-th variance "
-        "1/k, or sparse like TF-IDF. Timings are those of the named machine. The figure does not depend on the "
-        "preset’s data set.",
+        "Left: for certified models, the mean time of a request in seconds, including the time for its certificate; a "
+        "horizontal line extends to the longest time. For scikit-learn, the mean time of a refit on the remaining "
+        "records. Right: the distance of the weights without noise from the exact minimiser after the last request, "
+        "divided by the certified distance. scikit-learn certifies nothing. Among many records, its warm refit at its "
+        "own tolerance makes no iteration, so it removes nothing. The rows are synthetic and have norm 1. They are "
+        "float32 rows like embeddings, with variance 1/k in the k-th direction, or sparse rows like TF-IDF. Timings "
+        "are those of the named machine. The figure does not depend on the preset’s data set.",
         "Two panels with a row for each table and four marks in each row. In the left panel, with two classes, the "
         "marks of requests are to the left of those of refits. In the right panel, the marks of requests are below 1, "
         "and those of refits at scikit-learn’s own tolerance are far above 1.",

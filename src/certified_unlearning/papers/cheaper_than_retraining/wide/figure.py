@@ -20,7 +20,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A row names an unknown model.
     """
-    shared.require_lines(rows["system"], SYSTEMS, "the rows of wide hold")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of wide contain")
     titles = rows.apply(title_of, axis=1)
     places = {title: -place for place, title in enumerate(dict.fromkeys(titles))}
     height = titles.map(places)

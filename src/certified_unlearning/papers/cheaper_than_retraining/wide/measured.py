@@ -226,7 +226,10 @@ def _secret(model: CertifiedLogisticRegression) -> tuple[Array, float]:
 def _gradient(
     table: WideTable, data: Records, left: NDArray[np.bool_], weights: Array, *, one_vs_rest: bool = False
 ) -> Array:
-    """Return the flattened gradient of all classes over the remaining records, divided by the number at the start."""
+    """Return the flattened gradient of all classes over the remaining records.
+
+    The sum of the records' gradients is divided by the number of records at the start.
+    """
     several = table.classes > 2
     by_class = weights.reshape(table.classes if several else 1, -1)
     total = by_class / table.strength

@@ -1,4 +1,4 @@
-"""The readable table of wide rows."""
+"""The readable tables of the experiment ``wide``."""
 
 from typing import Any
 
@@ -25,12 +25,12 @@ MOVES_NOTHING = "moves nothing"
 
 
 def page(rows: pd.DataFrame) -> ShownTable:
-    """Return a table for each table of wide rows."""
+    """Return one readable table for each data set of the experiment ``wide``."""
     first = rows.iloc[0]
     facts = (
         f"Timings on this machine: {first['machine']}. {first['requests']} requests of {first['records']} records "
         f"each, epsilon = {first['epsilon']:g} at delta = {first['delta']:g}. A pass reads all rows once. scikit-learn "
-        "stops where no entry of the gradient exceeds its tolerance."
+        "stops when no entry of the gradient exceeds its tolerance."
     )
     groups = {}
     for title, own in rows.groupby(rows.apply(title_of, axis=1), sort=False):
@@ -41,7 +41,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
 
 
 def name_of(row: Row) -> str:
-    """Return the name of a model with its tolerance, and a remark if no answer moved its weights."""
+    """Return a model's name and tolerance, followed by a remark if the model's weights changed after no answer."""
     name = SYSTEMS.get(str(row["system"]), str(row["system"]))
     if pd.notna(row["tolerance"]):
         name += f", tolerance {row['tolerance']:g}"

@@ -17,7 +17,8 @@ class WideTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows: Kind = Field(
-        description="embeddings (float32, k-th variance 1/k, norm 1) or words (sparse like TF-IDF, norm 1)"
+        description="embeddings (float32, variance 1/k in the k-th direction, norm 1) or words (sparse like TF-IDF, "
+        "norm 1)"
     )
     n: Annotated[int, Field(ge=LEAST_RECORDS)] = Field(
         description=f"the number of records: a whole number, at least {LEAST_RECORDS}"
@@ -27,19 +28,19 @@ class WideTable(BaseModel):
     )
     classes: Annotated[int, Field(ge=2)] = Field(description="the number of classes: a whole number, at least 2")
     strength: PositiveFloat = Field(
-        description="C n, which is scikit-learn's C times the number of records: a number above 0; C is 1 if this "
-        "number is n"
+        description="C n, which is scikit-learn's C times the number of records: a number above 0; for C = 1, this "
+        "number is the number of records"
     )
     tolerance: PositiveFloat = Field(
-        description="the tolerance, above 0, of the warm-started refit whose weights must move; choose the largest of "
-        "1e-4, 1e-6 and 1e-8 with which the refit ends at most three certified distances from the minimiser, or 1e-6 "
-        "if none of them is small enough"
+        description="the tolerance, above 0, of the warm-started refit that must change the weights; choose the "
+        "largest of 1e-4, 1e-6 and 1e-8 with which this refit ends at most three certified distances from the "
+        "minimiser; choose 1e-6 if all three numbers are too large"
     )
 
     one_vs_rest: bool = Field(
         default=False,
         exclude_if=lambda asked: not asked,
-        description="true or false: whether models of one class against the rest are measured, too",
+        description="true or false: whether one-vs-rest models are also measured",
     )
 
     @property

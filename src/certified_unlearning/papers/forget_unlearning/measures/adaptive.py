@@ -64,9 +64,9 @@ def requester_over_product(*, advantage: float, payload: Literal["published", "o
     The answer to the deletion depends on the model before the deletion. Learning publishes the bit of record n with
     probability ``(1 + a) / 2``, and otherwise the opposite bit. A call that replaces another record returns its input
     ``theta``. The call that replaces record n returns 1 with probability ``(y + 1 - theta) / 2``, where ``y`` is the
-    bit of record 1. The test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester of the proof
-    writes the published bit over record 1. If the requester writes the opposite bit, an answer of 1 may be more likely
-    under either hypothesis, so the advantage is that of the test or of its negation.
+    bit of record 1. The test of this answer has the advantage 1 / 2, whatever ``theta`` is. The requester in the proof
+    overwrites record 1 with the published bit. If the requester writes the opposite bit, an answer of 1 may be more
+    likely under either hypothesis, so the advantage is that of the test or of its negation.
     """
 
     def says_1(published: int) -> float:

@@ -1,4 +1,4 @@
-"""Measures of *Forget Unlearning* by accounting: the paper's formulas in two settings, compared with exact values.
+"""Measures of *Forget Unlearning* that accounting alone computes: the paper's formulas, compared with exact values.
 
 The settings are `C1`, which has small, round numbers, and `C2`, which has the size of MNIST. Exact values are for
 linear losses, which satisfy every assumption of the convex theorems. The measures need no results of runs.
@@ -60,7 +60,7 @@ def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = mat
 
 @measure
 def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
-    """Return the changes of the number of deletion steps for privacy if r, n or d is multiplied by ten."""
+    """Return how the number of deletion steps that privacy needs changes if r, n or d is multiplied by ten."""
     steps = setting_plan(setting, certify_risk=False).deletion_steps
     return {
         f"ten times {name}": setting_plan(
@@ -104,7 +104,10 @@ def lead_in_table_1(*, n: int, dimension: int, epsilon: float, request: int) -> 
 
 @sweep("epsilon = {epsilon:g}")
 def counting_limit(*, epsilon: float) -> float:
-    """Return the largest advantage over infinitely many releases of the construction that Theorem 3.2 prints."""
+    """Return an upper bound on the advantage that a test of infinitely many releases can have.
+
+    The releases are those of the counting construction that the proof of Theorem 3.2 prints.
+    """
     return counting_limits(epsilon).most
 
 
@@ -152,7 +155,7 @@ def saving_factors(*, fraction: float) -> float:
 
 @measure
 def risk_over_zero_model() -> Quantity:
-    """Return the certified risk of Theorem 5.2 divided by the risk of the model 0, in one fixed setting."""
+    """Return the certified risk of Theorem 5.2 divided by the risk of the zero model, in one fixed setting."""
     plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
     return Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")
 

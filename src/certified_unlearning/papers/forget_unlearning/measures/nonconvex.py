@@ -53,7 +53,9 @@ def _service() -> _Service:
 
 @measure
 def exact_over_epsilon_dp() -> dict[str, float]:
-    """Return the exact divergence for a present record divided by epsilon_dp, for learning and for one deletion.
+    """Return the exact divergence for a record that is present, divided by epsilon_dp.
+
+    One value is for learning, and one is for a deletion.
 
     Each value is for the larger of the two directions of the divergence. The deletion starts from the same learned
     model for both data sets, which differ in their last record.
@@ -95,7 +97,7 @@ def exact_over_nonconvex_risk() -> list[Quantity]:
 def exact_over_theorem_g_22(*, steps: int) -> float:
     """Return the exact divergence from the Gibbs distribution, divided by Theorem G.22's bound.
 
-    Learning starts from the model of the opposite records.
+    The steps start from the distribution of a model that was learned from the opposite records.
     """
     plan, waves, data, _ = _service()
     start = waves.after(waves.start(), _TURNED, steps=plan.learning_steps)
@@ -113,7 +115,11 @@ def exact_over_theorem_g_22(*, steps: int) -> float:
 
 @sweep("alpha = {alpha:g}")
 def exact_over_lemma_g_23(*, alpha: float) -> float:
-    """Return the larger divergence of the Gibbs distributions of opposite records, divided by Lemma G.23's bound."""
+    """Return the divergence between the Gibbs distributions of two data sets, divided by Lemma G.23's bound.
+
+    One data set contains the opposites of the records in the other data set. The result is for the larger of the two
+    directions of the divergence.
+    """
     _, waves, data, _ = _service()
     first, second = waves.gibbs(data[0]), waves.gibbs(_TURNED)
     circle = np.linspace(0, 2 * math.pi, 10_001)

@@ -1,4 +1,4 @@
-"""The numbers of an attack's guesses of 1 under each hypothesis, and its advantage with exact confidence bounds."""
+"""How often an attack guesses 1 under each hypothesis, and the attack's advantage with exact confidence bounds."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,7 +25,7 @@ def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
 
 @dataclass(frozen=True)
 class Measured:
-    """The numbers of an attack's guesses of 1.
+    """The result of an attack: how often the attack guessed 1.
 
     Attributes:
         interactions: The number of interactions under each hypothesis.

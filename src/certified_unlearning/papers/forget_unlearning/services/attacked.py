@@ -45,7 +45,7 @@ DELTA = 1e-6
 class Releases:
     """The exact distribution of releases if every record except the target is 0.
 
-    All means are for the value of the target that moves models upwards.
+    All means are computed for the value of the target that makes models larger.
 
     Attributes:
         learned: The mean of the learned model.
@@ -54,7 +54,7 @@ class Releases:
         drift: The mean of the following difference, while the target is present: a later release minus the kept share
             of the preceding release.
         fresh: The variance of this difference.
-        forgets: The share of the mean that remains after each request from the deletion on.
+        forgets: The share of the mean that remains after each request, beginning with the deletion.
     """
 
     learned: float
@@ -74,8 +74,8 @@ class Attacked:
         service: The mechanism itself.
         publish: The function that returns the released part of a model.
         releases: The distribution of the releases.
-        promise: A function that returns the largest advantage that the published certificate allows, given the number
-            of requests, which are fixed in advance.
+        promise: A function that returns, for a given number of requests, the largest advantage that the published
+            certificate allows. The requests are fixed in advance.
         bound: A function that returns the largest advantage that a valid bound allows, given the number of requests and
             the observed releases; None if there is no valid bound.
     """
@@ -89,12 +89,12 @@ class Attacked:
 
 
 def plan_of(problem: DeletionProblem) -> DeletionPlan:
-    """Return the plan of noisy gradient descent with the fewest steps, by shifted interpolation."""
+    """Return the plan of noisy gradient descent that needs the fewest steps according to shifted interpolation."""
     return plan_deletion(**problem.model_dump(), dimension=1, certify_risk=False, form="shifted", dtype="float64")
 
 
 def attacked(plan: DeletionPlan) -> list[Attacked]:
-    """Return every mechanism, with the noise and the numbers of steps of a plan.
+    """Return every mechanism, with the noise and the numbers of steps that the plan prescribes.
 
     Raises:
         ParameterError: A deletion takes no step, or too few steps for Descent-to-Delete.

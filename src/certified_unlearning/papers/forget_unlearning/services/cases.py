@@ -1,4 +1,4 @@
-"""A cell of the figure: an attack on a mechanism, with its advantages by theory and by certificates."""
+"""A cell of the figure: an attack on a mechanism, with the advantages that theory predicts and certificates allow."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Case:
         scenario: The function that runs the attack.
         observed: ``p``, the number of releases on which requests depend.
         secret_state: Whether the mechanism keeps a secret state.
-        expected: The advantage by theory (see `experiments.ATTACK_ROWS`); None if it is unknown.
+        expected: The advantage that theory predicts (see `experiments.ATTACK_ROWS`); None if it is unknown.
         promised: The largest advantage that the mechanism's published certificate allows.
         bound: The largest advantage that a valid bound allows; None if no valid bound is below 1.
     """

@@ -1,4 +1,4 @@
-"""Attacks on the constructions for which they were made, with their theory, and on the constant model."""
+"""Attacks, each on the construction for which it was made and on the constant model, with theoretical advantages."""
 
 from collections.abc import Callable
 from dataclasses import replace

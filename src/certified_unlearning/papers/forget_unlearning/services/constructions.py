@@ -1,8 +1,9 @@
-"""Services that are unlearning by the older definitions but reveal the deleted records, and the attacks on them.
+"""Services that satisfy the older definitions of unlearning but reveal the deleted records, and attacks on them.
 
 Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired version of
-counting is derived here. Sums and medians of the new data are exactly what retraining would publish; counting keeps a
-secret state. The modules `theory.attacks` and `theory.counting` compute the advantage of each attack.
+the counting service is derived here. The services that publish sums and medians publish exactly what retraining would
+publish. The counting services keep a secret state. The modules `theory.attacks` and `theory.counting` compute the
+advantage of each attack.
 """
 
 from collections.abc import Callable, Sequence

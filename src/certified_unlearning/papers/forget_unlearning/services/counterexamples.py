@@ -37,7 +37,7 @@ def randomised_response(bits: Array, epsilon: float, random: np.random.Generator
 
 @dataclass(frozen=True)
 class StreamService:
-    """A service that answers a request by a randomised response on the majority bit. Learning publishes the data.
+    """A service that answers a request with a randomised response on the majority bit. Learning publishes the data.
 
     Attributes:
         epsilon: The epsilon of every response.
@@ -106,7 +106,7 @@ class KeyedService:
 
     Each of the first ``m`` calls replaces one bit of the key by a randomised response on the XOR of this bit and the
     target. The next call counts, with noise, the bits in which the other records differ from the key. Later calls
-    publish no count: together with the key, a count would reveal records that are deleted only then.
+    publish no count: together with the key, a count would reveal the records that these calls delete.
 
     Attributes:
         epsilon: The epsilon of every call.
@@ -123,7 +123,10 @@ class KeyedService:
         return KeyedModel(bits, 0, np.zeros(len(databases)))
 
     def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
-        """Replace the next bit of the key; after all bits, count the differences; after that, return no count."""
+        """Replace the next bit of the key.
+
+        The call after the last bit returns a noisy count, and later calls return no count.
+        """
         after = request.applied_to(databases)
         random = randomness.generator(*key)
         call = model.calls

@@ -1,4 +1,4 @@
-"""Encode-then-delete and its controls on every mechanism that learns by gradient descent, with their theory."""
+"""The attack encode-then-delete and its controls on all gradient-descent mechanisms, with theoretical advantages."""
 
 import math
 

@@ -1,13 +1,13 @@
 """Algorithm 1, with its rules enforced, for thousands of interactions of a service and a requester at once.
 
 Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Axis 0 of every
-array numbers the interactions. A request replaces records, so the number of records never changes.
+array indexes the interactions. A request replaces records, so the number of records never changes.
 
 Each party gets only what it may see. A requester gets only the releases that it observes. A service gets only its
 arguments: every call is made on a fresh copy of the service, so anything that the service keeps outside the model is
-lost. An adversary gets only the releases from the deletion on. Arrays that are passed on, alone or in tuples, are
-read-only. Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of other
-calls.
+lost. An adversary gets only the release of the deletion and the later releases. Arrays that are passed on, alone or in
+tuples, are read-only. Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of
+other calls.
 """
 
 import copy
@@ -60,8 +60,8 @@ class Request:
         """Return the databases with the replaced records, shape ``(interactions, n, *record shape)``, read-only.
 
         Raises:
-            ParameterError: The number of interactions, the numbers of the records or their shape do not fit the
-                databases.
+            ParameterError: The request does not fit the databases: its number of interactions, its indices or the shape
+                of its records.
         """
         if databases.shape[0] != len(self.indices) or databases.shape[2:] != self.records.shape[2:]:
             raise ParameterError(
@@ -104,7 +104,7 @@ class Requester(Protocol[Release]):
         """The numbers, in increasing order, of the releases that the requester may see."""
 
     def request(self, number: int, releases: ObservedReleases[Release], own: Sequence[Request]) -> Request:
-        """Return request ``number``, from 1 on, given the observed releases and the earlier requests ``own``."""
+        """Return request ``number``, counted from 1, given the observed releases and the earlier requests ``own``."""
 
 
 class Service(Protocol[Model]):
@@ -122,7 +122,7 @@ class Interaction(Generic[Release]):
     """The result of an interaction.
 
     Attributes:
-        released: The releases from the deletion on, which are all that the adversary gets.
+        released: The release of the deletion and all later releases; the adversary gets only these.
         databases: The databases after the last request.
     """
 
@@ -156,7 +156,8 @@ def interact(
         requests: The number of requests.
         deletion: The number of the request that deletes the target.
         target: The index of the attacked record.
-        key: The address of all noise; interactions with different addresses are independent.
+        key: The noise address from which the address of every call is derived; interactions with different addresses
+            are independent.
 
     Raises:
         ParameterError: A request is invalid, or the target is not deleted by request ``deletion``.

@@ -42,7 +42,7 @@ class LinearLossObjective:
         self._strong_convexity = strong_convexity
 
     def remove(self, count: int) -> None:
-        """Require that ``count`` is 0, because a removal would need other means and so another objective.
+        """Require that ``count`` is 0, because a removal would change the means, and with them the objective.
 
         Raises:
             ParameterError: ``count`` is not 0.
@@ -235,7 +235,10 @@ def _keys(key: Key, interactions: Array) -> list[int]:
 
 
 def _packed(values: Array) -> Tensor:
-    """Return one number per interaction in rows of `COLUMNS` numbers; the last row is padded with zeros."""
+    """Return the numbers, of which there is one for each interaction, arranged in rows of `COLUMNS` numbers.
+
+    The last row is padded with zeros.
+    """
     filled = np.zeros(-(-len(values) // COLUMNS) * COLUMNS)
     filled[: len(values)] = values
     return torch.from_numpy(filled.reshape(-1, COLUMNS))

@@ -71,7 +71,7 @@ def majority_advantage(epsilon: float, *, releases: int) -> float:
 
 
 def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
-    """Return the advantage of the attack that breaks the printed Theorem 4.3 by requests that write the published key.
+    """Return the advantage of the attack that breaks Theorem 4.3 as printed: its requests write the published key.
 
     The attack guesses 1 if the count is above ``m / 2``. The count is ``Bin(m, p) + Laplace(1 / eps)`` with ``p = e^eps
     / (1 + e^eps)`` under hypothesis 1, and with ``1 - p`` in place of ``p`` under hypothesis 0. Every call is
@@ -107,8 +107,9 @@ def sign_attack_advantage(
 ) -> float:
     """Return the advantage of encode-then-delete if models are Gaussian numbers and both tests use their signs.
 
-    The target ``h`` is +1 or -1. The observed model is ``N(h first_mean, first_variance)``. The requester guesses the
-    target by the sign ``s`` that fits the observed model, and writes payloads. The model released after the deletion is
+    The target ``h`` is +1 or -1. The observed model is ``N(h first_mean, first_variance)``. The requester guesses that
+    the target has the sign ``s`` that makes the observed model more likely. According to this guess, the requester
+    overwrites other records, the payloads. The model that is released after the deletion is
     ``carried * observed + s payload_mean + h target_mean + N(0, last_variance)``.
 
     Args:
@@ -148,7 +149,8 @@ def encode_then_delete_advantage(
     Args:
         problem: The constants of the problem.
         sigma: The noise scale.
-        learning_steps: ``K_A``, at least 1, from a Gaussian start with the variance `planning.start_variance`.
+        learning_steps: ``K_A``, at least 1. Learning starts from a Gaussian distribution with the variance
+            `planning.start_variance`.
         deletion_steps: ``K``, at least 1.
         edits: The number of written records, from 1 to ``n - 1``.
         retrains: Whether requests are answered by retraining.

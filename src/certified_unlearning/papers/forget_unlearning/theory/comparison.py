@@ -8,7 +8,7 @@ from certified_unlearning.errors import ParameterError
 
 
 class ComparedMethod(NamedTuple):
-    """A row of Table 1: the single-record gradients saved at a request, up to constants and ``log(1 / delta)``."""
+    """A row of Table 1: how many single-record gradients a request saves, up to constants and ``log(1 / delta)``."""
 
     method: str
     source: str
@@ -23,7 +23,7 @@ def table_1(*, n: int, dimension: int, epsilon: float, request: int) -> list[Com
         n: The number of records.
         dimension: The dimension ``d``.
         epsilon: The epsilon of ``(epsilon, delta)``-DP.
-        request: The number ``i`` of the request, from 1 on.
+        request: The number ``i`` of the request, counted from 1.
 
     Raises:
         ParameterError: A logarithm of the table is not above 0.

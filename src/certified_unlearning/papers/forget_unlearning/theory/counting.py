@@ -1,10 +1,10 @@
-"""Attacks on counting with secret state: Theorem 3.2's printed construction, which reveals little, and a repaired one.
+"""Attacks on two counting services with secret state: Theorem 3.2's construction as printed, and a repaired one.
 
 Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A service publishes a count with Laplace noise
-of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits. In the printed construction, this
-number is the mean of the deleted bits. In the repaired construction, this number is one of the deleted bits, which take
-turns. The repaired construction and all exact values are derived here. Both constructions are ``epsilon``-close to
-retraining.
+of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits. In the printed construction, which
+reveals little, this number is the mean of the deleted bits. In the repaired construction, this number is a single
+deleted bit, and the releases take the deleted bits in turn (`exposed_record`). The repaired construction and all exact
+values are derived here. Both constructions are ``epsilon``-close to retraining.
 """
 
 import math
@@ -47,7 +47,7 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
 
     Args:
         epsilon: The epsilon of every release; the Laplace noise has scale ``1 / epsilon``.
-        request: The number ``i`` of the request, from 1 on.
+        request: The number ``i`` of the request, counted from 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -64,14 +64,14 @@ def counting_limits(epsilon: float, *, request: int = 1) -> CountingLimits:
 
 
 def counting_advantage(epsilon: float, *, request: int = 1) -> float:
-    """Return the best test's advantage over infinitely many releases of the printed counting, to about 1e-5.
+    """Return the advantage of the best test of infinitely many releases of the printed counting service, to about 1e-5.
 
     The log-likelihood ratios of all releases have a sum ``S``, and the advantage is ``E sign(S)``. This is ``(2 / pi)``
     times the integral of ``Im phi(t) / t``, where ``phi`` is the characteristic function of ``S``.
 
     Args:
         epsilon: The epsilon of every release.
-        request: The number ``i`` of the request, from 1 on.
+        request: The number ``i`` of the request, counted from 1.
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request=request)
@@ -116,10 +116,10 @@ def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
 
 
 def exposed_record(release: int) -> int:
-    """Return the number of the deleted record that repaired counting exposes at a release: 1; 1, 2; 1, 2, 3; ...
+    """Return which deleted record the repaired counting service exposes at a release: 1; 1, 2; 1, 2, 3; ...
 
     Raises:
-        ParameterError: ``release`` is not a whole number from 1 on.
+        ParameterError: ``release`` is not a whole number of at least 1.
     """
     require_count(least=1, release=release)
     sweep = (math.isqrt(8 * release - 7) - 1) // 2
@@ -130,7 +130,7 @@ def release_of_exposure(record: int, *, exposure: int) -> int:
     """Return the release at which the record of request ``record`` is exposed for the ``exposure``-th time.
 
     Raises:
-        ParameterError: A value is not a whole number from 1 on.
+        ParameterError: A value is not a whole number of at least 1.
     """
     require_count(least=1, record=record, exposure=exposure)
     sweep = record + exposure - 2

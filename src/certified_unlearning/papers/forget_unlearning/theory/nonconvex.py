@@ -30,7 +30,7 @@ from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
 
 @dataclass(frozen=True)
 class NonconvexPlan:
-    """A plan of learning and answering requests (Theorem 5.2), with the values that its numbers of steps certify.
+    """A plan of learning and answering requests (Theorem 5.2), with the bounds that the plan certifies.
 
     Attributes:
         problem: The constants of the problem.
@@ -40,11 +40,12 @@ class NonconvexPlan:
         sigma: The noise scale.
         learning_steps: The number ``K_A`` of learning steps.
         deletion_steps: The number ``K`` of steps for every request.
-        epsilon_dp: A bound on the divergence of every *single call* for a present record; in a chain of calls, the
-            bounds add up (Theorem G.7).
+        epsilon_dp: A bound on the divergence of every *single call*, for a record that is present. In a chain of calls,
+            the bounds add up (Theorem G.7).
         epsilon_dd: A bound on the divergence of every model from the Gibbs distribution of its data, under requests
-            that are fixed in advance. Given an observed model, the argument by Gibbs distributions does not hold. If
-            requests depend on published models, only the chain of the calls that saw the record gives a bound.
+            that are fixed in advance. The proof compares each model with a Gibbs distribution. This comparison does not
+            hold conditionally on an observed model. If requests depend on published models, only the chain of the calls
+            that saw the record gives a bound.
         risk_bound: An upper bound on the excess risk of every published model.
     """
 

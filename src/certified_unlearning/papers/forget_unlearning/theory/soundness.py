@@ -1,7 +1,7 @@
 """Advantages of attacks that distinguish distributions of released models, and printed bounds for adaptive requests.
 
 Source: Theorems 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
-corrections. The advantage of a test is the difference of its probabilities of answering 1 for the two values of a
+corrections. The advantage of a test is the difference between its probabilities of answering 1 for the two values of a
 record. Divergences are one-sided: the first argument is the model, and the second is its reference. The module
 `accounting.deletion.soundness` computes the advantage that a bound allows (Theorem 4.1).
 """

@@ -8,8 +8,8 @@ eta grad f_D(theta) + sqrt(2 eta) sigma N(0, 1)``.
 A distribution is stored as its density divided by the density of the start, ``N(0, sigma^2 / lambda)``, in coefficients
 of orthonormal Hermite polynomials. A step is then a small matrix, and thousands of steps are a power of this matrix, so
 no grid has to resolve the noise of a step. Integrals over a step's noise are exact, and integrals over the start are
-computed by Gaussian quadrature. Distributions are compared on a grid that extends eight standard deviations of the
-start to both sides.
+computed by Gaussian quadrature. Distributions are compared on a grid that extends, on both sides, by eight standard
+deviations of the start's distribution.
 """
 
 import math
@@ -74,7 +74,7 @@ class Waves:
         Args:
             law: The coefficients of the distribution before these steps, shape ``(degrees,)``.
             records: The phases of the records.
-            steps: The number of steps, at least 0.
+            steps: The number of steps, a whole number of at least 0.
         """
         require_count(least=0, steps=steps)
         power = _step(self, records)
@@ -85,7 +85,7 @@ class Waves:
         return law
 
     def density(self, law: Array) -> Array:
-        """Return a distribution's density, divided by the start's, at `nodes`.
+        """Return, at `nodes`, the density of a distribution divided by the density of the start's distribution.
 
         Raises:
             ParameterError: The density is not above 0 everywhere, because the polynomials do not resolve this
@@ -101,7 +101,7 @@ class Waves:
         return np.asarray(ratio)
 
     def gibbs(self, records: Phases) -> Array:
-        """Return the Gibbs distribution's density, divided by the start's, at `nodes`.
+        """Return, at `nodes`, the density of the Gibbs distribution divided by the density of the start's distribution.
 
         The quotient is ``exp(-mean loss / sigma^2)``, normalised.
         """
@@ -115,7 +115,7 @@ class Waves:
         return losses
 
     def risk(self, density: Array, records: Phases) -> float:
-        """Return the excess risk of a distribution, given by its density divided by the start's at `nodes`."""
+        """Return the excess risk of a distribution; the argument ``density`` is a result of `density` or `gibbs`."""
         _, weights, _ = _grid()
         objective = self.mean_loss(self.nodes, records) + self.regularisation / 2 * self.nodes**2
         # Beyond this point, the regulariser alone exceeds every value of the loss.
@@ -126,7 +126,10 @@ class Waves:
 
 
 def divergence(density: Array, reference: Array, *, alpha: float) -> float:
-    """Return the Rényi divergence of two distributions, given by their densities divided by the start's."""
+    """Return the Rényi divergence of two distributions.
+
+    Both arguments are results of `Waves.density` or `Waves.gibbs`.
+    """
     check_order(alpha)
     _, weights, _ = _grid()
     return math.log(float(weights @ (density**alpha * reference ** (1 - alpha)))) / (alpha - 1)
@@ -158,7 +161,10 @@ def _polynomials(points: Array) -> Array:
 
 
 def _step(waves: Waves, records: Phases) -> Array:
-    """Return the matrix of a step on coefficients: ``E h_i(theta after) h_j(theta before)`` under the start."""
+    """Return the matrix by which a step multiplies coefficients.
+
+    Its entries are ``E h_i(theta after) h_j(theta before)``, where ``theta before`` has the start's distribution.
+    """
     points, weights, polynomials = _quadrature()
     scale = math.sqrt(waves.sigma**2 / waves.regularisation)
     theta = points * scale

@@ -1,4 +1,4 @@
-"""The figure of certified shares by batch size, and of the smallest batch that certifies enough."""
+"""The figure of the experiment `batches`: certified shares by batch size, and the smallest sufficient batch sizes."""
 
 from dataclasses import replace
 
@@ -46,7 +46,10 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def least_batches(rows: pd.DataFrame) -> "pd.Series[int]":
-    """Return the smallest batch of the sweep with at least the wanted mean share, for each depth that has one."""
+    """Return, for each depth, the smallest batch size of the sweep whose mean share is at least the wanted share.
+
+    Depths without such a batch size are left out.
+    """
     enough = rows[rows["share"] >= rows["wanted"]]
     return enough.groupby("depth")["batch_size"].min()
 

@@ -1,4 +1,4 @@
-"""Measures of membership inference against certified predictions, and of the noise of line 16 of Algorithm 1."""
+"""Measures of membership inference against certified predictions, and measures of the noise in Algorithm 1, line 16."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,7 +29,7 @@ _SIGMA = 1.0
 
 @dataclass(frozen=True, eq=False)
 class _Attacked:
-    """A network with all targets, networks that each lack one target, and the first network's box for privacy.
+    """A network trained with all targets, networks trained without one target each, and the first network's box.
 
     Attributes:
         network: The architecture, 6-8-2.
@@ -37,8 +37,9 @@ class _Attacked:
         start: The initial parameters of all networks.
         batch: The records; the targets are the first of them.
         with_all: The parameters of the network that learned from all targets, in one run.
-        without: The parameters of the networks that each lack one target, one run for each target.
-        box: The box around the first network, for one removal and one addition.
+        without: The parameters of the networks that were each trained without one target; there is one such network for
+            each target.
+        box: The box around the first network for privacy: for one removal and one addition.
         queries: The adversary's queries: records that no network learned.
     """
 
@@ -69,10 +70,11 @@ def advantage_of_full_knowledge(*, answers: Answers) -> float:
 
 @measure
 def advantage_by_right_labels(*, answers: Answers) -> float:
-    """Return the advantage of an attack that guesses "learned" if a target's own label is predicted (Yeom et al. 2018).
+    """Return the advantage of guessing "learned" for each target whose predicted label is right (Yeom et al. 2018).
 
-    The advantage is measured on the targets whose own prediction is certified, or on the other targets. It is the share
-    of correct labels by the network with the target, minus the share by the networks without the target.
+    The advantage is measured on the targets whose own prediction is certified, or on the other targets. The advantage
+    is the share of targets that the network trained with all targets labels correctly, minus the share of targets that
+    are labelled correctly by the network trained without this target.
     """
     attacked = _attacked()
     rows, labels = attacked.batch.rows[:_TARGETS], attacked.batch.labels[:_TARGETS]
@@ -170,7 +172,7 @@ def _boxes(attacked: _Attacked, batch: Batch, noise: list[Parameters] | None = N
 
 
 def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, without: bool = True) -> Parameters:
-    """Return the parameters of the networks that each lack one target, or of one network with all records."""
+    """Return the parameters of the networks trained without one target each, or of one trained with all records."""
     runs = _TARGETS if without else 1
     present = torch.ones(runs, len(attacked.batch.rows), dtype=torch.bool)
     if without:
@@ -186,7 +188,7 @@ def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, wi
 
 
 def _labels(attacked: _Attacked, rows: Tensor, *, without: bool = True) -> Tensor:
-    """Return the labels from the networks that each lack one target, or from the network with all targets."""
+    """Return the labels from the networks trained without one target each, or from the one trained with all."""
     parameters = attacked.without if without else attacked.with_all
     return logits(attacked.network, parameters, rows[None]).argmax(dim=-1)
 
@@ -205,7 +207,7 @@ def _noise(attacked: _Attacked, scale: float, draw: int) -> list[Parameters]:
 def _passes(attacked: _Attacked, noise: list[Parameters]) -> bool:
     """Return whether noisy parameters pass the check of Section 4.4.2.
 
-    They must be in the box of training without noise.
+    The noisy parameters must be in the box that results from training without noise.
     """
     return bool(_inside(attacked.box, _retrained(attacked, noise, without=False)).all())
 

@@ -1,4 +1,4 @@
-"""Measures of abstract training on problems that are so small that every neighbour can be trained."""
+"""Measures of abstract training on problems that are small enough to train every neighbour."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -29,8 +29,8 @@ _UPDATES = 2
 def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> float:
     """Return the largest mean of a batch's gradients after allowed changes, divided by the bound of lines 12 to 15.
 
-    The check makes one update from a known start, with means over present records. It tries every removal of up to k
-    records and, for privacy, every addition of up to k gradients at the clipping level.
+    The check makes one update from a known start; the gradients' sum is divided by the number of present records. It
+    tries every removal of up to k records and, for privacy, every addition of up to k gradients at the clipping level.
     """
     return _largest_mean(_GRADIENTS, k, mode) / _upper(_GRADIENTS, k, CHANGES[mode])
 
@@ -41,8 +41,8 @@ def fixed_over_bound(*, normaliser: Normaliser) -> float:
 
     All gradients are at the clipping level.
 
-    All sums are divided by two, the number of records before the addition. ``present`` uses the bound for means over
-    present records, which lines 14 and 15 print; ``fixed`` uses the bound for a fixed divisor.
+    All sums are divided by two, the number of records before the addition. ``present`` uses the bound that lines 14 and
+    15 print, which is for means over present records. ``fixed`` uses the bound for a fixed divisor.
     """
     level = 1.0
     bound = _upper((level, level), 1, CHANGES["privacy"], normaliser)
@@ -95,8 +95,8 @@ def status_changes() -> float:
 def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
     """Return the width of the box's widest side at the last batch size, divided by its width at the first batch size.
 
-    The check uses a 2-4-2 network, k = 1, three updates and privacy. With ``zero``, all inputs and the first biases are
-    0, so every unit stays at the kink of ReLU.
+    The check trains a 2-4-2 network for three updates, with k = 1 and the mode ``privacy``. With ``zero``, all inputs
+    and the first biases are 0, so every unit stays at the kink of ReLU.
     """
     network = Network.dense(2, 4, 2)
     descent = Descent(step_size=0.2, clipping="clamp", bound=1.0)
@@ -113,7 +113,9 @@ def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> flo
 
 
 def _upper(gradients: Sequence[float], k: int, changes: Changes, normaliser: Normaliser = "present") -> float:
-    """Return the bound on the mean of the given gradients: the largest movement of a weight from 0 in one update.
+    """Return the bound on the mean of the given gradients.
+
+    One update with step size 1 moves a weight from 0 by at most this bound.
 
     A record ``x`` of class 0 has gradient ``x / 2`` at weight 0.
     """

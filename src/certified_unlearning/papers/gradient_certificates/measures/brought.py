@@ -1,4 +1,4 @@
-"""Measures on the paper's own data, which this package cannot download; users add the data as features files."""
+"""Measures on the paper's own data, which this package cannot download; users provide the data as features files."""
 
 import math
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 AMEX, OCT, IMDB = "amex", "oct-mnist", "imdb-gpt2"
-"""The names that features files must have to count as the paper's data."""
+"""The names, without ending, of features files that contain the paper's data."""
 _CONTENT = {
     AMEX: "the 5.5 million records of AMEX's default prediction",
-    OCT: "MedMNIST's OCT images, of which those of Drusen are new",
+    OCT: "MedMNIST's OCT images, with the images of the class Drusen as the new ones",
     IMDB: "GPT-2's embeddings of 40 000 film reviews of IMDB",
 }
 
@@ -30,8 +30,9 @@ _CONTENT = {
 def least_batch_on_amex(evidence: Sequence[Evidence], *, depth: int, k: int, wanted: float, beyond: int) -> float:
     """Return the smallest batch with which the wanted share is unlearning-safe, or the largest tried if none is enough.
 
-    Privacy never needs smaller batches than unlearning. The rows must show whether the smallest batch is above
-    ``beyond``: either a batch of that size was tried and was not enough, or a batch of at most that size was enough.
+    Privacy never needs smaller batches than unlearning. The rows must show whether the smallest sufficient batch size
+    is above ``beyond``. Either a batch size of at least ``beyond`` was tried and was not enough, or a batch size of at
+    most ``beyond`` was enough.
     """
     rows = _rows(evidence, BATCHES.name, AMEX)
     own = rows[(rows["depth"] == depth) & (rows["k"] == k) & (rows["wanted"] == wanted)]
@@ -120,7 +121,7 @@ def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
 
 
 def _rows(evidence: Sequence[Evidence], experiment: str, file: str) -> pd.DataFrame:
-    """Return the rows of an experiment on a features file of this name, from the first evidence that has them.
+    """Return the rows of an experiment on a features file of this name, from the first run that has such rows.
 
     Raises:
         MissingEvidence: There are no such rows.

@@ -34,7 +34,7 @@ def members_outside_products() -> float:
 
 @measure
 def width_over_exact() -> dict[str, float]:
-    """Return the width of products by midpoints and radii, divided by the exact width.
+    """Return the width of products that are computed from midpoints and radii, divided by the exact width.
 
     The boxes are [0, 2] times [0, 2], and random boxes.
     """
@@ -71,7 +71,10 @@ def matrix_products(*, form: Literal["printed", "factored"]) -> float:
 
 @measure
 def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list[Quantity]:
-    """Return upper bounds of softmax for boxes of logits, as printed or with 1 as the class's own term."""
+    """Return upper bounds on softmax for a box of logits: the printed bounds, or the corrected ones.
+
+    In the corrected bounds, a class's own term in the denominator is 1.
+    """
     logits_box = Interval(*(torch.tensor([each], dtype=torch.float64) for each in (low, high)))
     if printed:
         upper = (logits_box.lower[:, None, :] - logits_box.upper[:, :, None]).exp().sum(dim=-1).reciprocal()

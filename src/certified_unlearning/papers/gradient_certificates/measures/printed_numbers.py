@@ -19,7 +19,7 @@ _TRAININGS = 4
 def boxes_over_retrainings(*, requests: int) -> float:
     """Return the cost of bounds divided by the cost of one training and one retraining per request.
 
-    As the paper counts, the bounds cost four trainings in all, and then k requests need no training.
+    By the paper's count, the bounds cost as much as four trainings, and then k requests need no training.
     """
     return _TRAININGS / (1 + requests)
 
@@ -38,7 +38,7 @@ def requests_over_rate(*, setting: Shards) -> float:
 
 @measure
 def requests_change(*, setting: list[Shards]) -> list[Quantity]:
-    """Return the quotient of `requests_over_rate` at the last setting divided by that at the first.
+    """Return `requests_over_rate` at the last setting divided by its value at the first setting.
 
     If the rate were exact, the quotient would be 1.
     """
@@ -47,7 +47,7 @@ def requests_change(*, setting: list[Shards]) -> list[Quantity]:
 
 @sweep("epsilon = {epsilon:g}")
 def advantage_bounds(*, epsilon: float, printed: bool) -> float:
-    """Return bounds of the advantage of membership inference: ``exp(epsilon) - 1`` (Yeom et al. 2018).
+    """Return a bound on the advantage of membership inference: ``exp(epsilon) - 1`` (Yeom et al. 2018).
 
     Appendix C.1 prints ``1 - exp(epsilon)``.
     """

@@ -1,4 +1,4 @@
-"""Measures of the rows of the experiments."""
+"""Measures that are computed from the experiments' rows."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _REMEDY = "run `snakemake --config preset=certificates`"
 
 @sweep("k = {k}")
 def certified_share(evidence: Sequence[Evidence], *, case: str, k: int, bounds: str = "tighter") -> float:
-    """Return the mean share of certified test predictions of a case of ``shares``."""
+    """Return, for one case of ``shares``, the mean share of test predictions that are certified."""
     rows = table_of(evidence, SHARES.name)
     return float(_at(rows, case, k, bounds)["share"])
 
@@ -46,7 +46,10 @@ def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 @measure
 def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return the share by our bounds minus that by the published bounds, for every case in which both were run."""
+    """Return the share that our bounds certify minus the share that the published bounds certify.
+
+    The result has a value for every case in which both kinds of bounds were run.
+    """
     rows = table_of(evidence, SHARES.name)
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
@@ -107,7 +110,10 @@ def regions_compared(
 def least_batch_changes(
     evidence: Sequence[Evidence], *, across: Literal["depth", "mode"], lost: float = math.inf
 ) -> list[Quantity]:
-    """Return quotients of the smallest batches for a depth and the preceding depth, or for privacy and unlearning.
+    """Return quotients of the smallest sufficient batch sizes.
+
+    A quotient is the size for a depth divided by that for the preceding depth, or the size for privacy divided by that
+    for unlearning.
 
     Args:
         evidence: The results.
@@ -169,7 +175,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
 
 @measure
 def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> dict[str, float]:
-    """Return the increase of accuracy on the new class by fine-tuning, at the smallest or largest clipping level."""
+    """Return how much fine-tuning increases accuracy on the new class, at the smallest or largest clipping level."""
     rows = table_of(evidence, FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
         raise MissingEvidence(f"the experiment `{FINE_TUNING.name}` was run with only one clipping level; {_REMEDY}")
@@ -198,7 +204,7 @@ def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epoc
 
 @measure
 def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> dict[str, float]:
-    """Return the distance of the accuracy to the nearer of its bounds, or the final accuracy minus one half."""
+    """Return the distance from the accuracy to the nearer of its bounds, or the final accuracy minus one half."""
     rows = table_of(evidence, HEAD.name)
     if over == "chance":
         last = rows[rows["epochs"] == rows["epochs"].max()].iloc[0]

@@ -1,4 +1,4 @@
-"""Measures of streams of requests to shards with budgets."""
+"""Measures of the experiment `service`: streams of requests to shards that have budgets."""
 
 import math
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ def answers_compared(evidence: Sequence[Evidence]) -> float:
 
 @measure
 def requests_until_trained(evidence: Sequence[Evidence]) -> dict[str, float]:
-    """Return the number of requests to one shard until its retraining, divided by its budget plus one."""
+    """Return the number of requests to one shard until the shard is retrained, divided by ``budget + 1``."""
     own = _service(evidence, "one shard")
     return {_budget(row): row["first"] / (row["budget"] + 1) for _, row in own.iterrows()}
 
 
 @measure
 def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the number of random requests until no shard has budget left, divided by its expectation.
+    """Return the number of random requests until no shard has budget left, divided by the expected number.
 
-    The expectation is for a Poisson stream.
+    The expected number is for a Poisson stream.
     """
     return [
         Quantity(
@@ -58,7 +58,7 @@ def refused_of_one_shard_less_in_turn(evidence: Sequence[Evidence]) -> dict[str,
 
 @measure
 def work_of_sisa_over_ours(evidence: Sequence[Evidence], *, stream: str) -> dict[str, float]:
-    """Return the number of plain SISA's gradients divided by ours and by the budget, for every budget."""
+    """Return plain SISA's number of gradients divided by the product of our number and the budget, for every budget."""
     own = _service(evidence, stream).dropna(subset=["against_sisa"])
     return {_budget(row): row["against_sisa"] / row["budget"] for _, row in own.iterrows()}
 

@@ -1,4 +1,4 @@
-"""Streams of deletion requests to an ensemble with budgets and to plain SISA: their answers and their work."""
+"""Streams of deletion requests to an ensemble with budgets and to plain SISA: the answers and work of both systems."""
 
 import statistics
 import time
@@ -36,7 +36,8 @@ class Trial:
             never reaches this point.
         trainings: The number of retrained shards.
         refused: The share of queries without an answer after each request.
-        gradients: The number of our single-record gradients, counted for one pass of each stage.
+        gradients: The number of single-record gradients that the ensemble computes. Every stage of training counts as
+            one pass.
         sisa: The number of gradients of plain SISA.
         retraining: The number of gradients if all shards are retrained after every request.
         compared: The number of answers that were compared with the retrained ensemble's.
@@ -90,7 +91,7 @@ def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
 
 
 def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: torch.Generator) -> list[int]:
-    """Return records in the order in which they leave, at least as many as there are requests.
+    """Return at least as many records as there are requests, in the order in which the records leave.
 
     Args:
         sweep: The numbers of shards, slices and requests.
@@ -184,7 +185,10 @@ def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[i
 
 
 def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
-    """Count the gradients of plain SISA, and those of retraining all shards after each request, for single passes."""
+    """Count the gradients of plain SISA, and the gradients of retraining all shards after each request.
+
+    Every stage of training counts as one pass.
+    """
     plain, everything = ShardState(sharding), 0
     for each in places:
         plain.remove(each)
