@@ -439,7 +439,7 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     asked = ("--data", original.data, "--label", "ill", "--id", "person", "--mechanism", "noisy-sgd", "--batch-size", 4)
     said = unlearn("init", model, *asked, "--steps", 100, "--sigma", 0.02)
     assert said.exit_code == 0, said.output
-    assert "learning takes 100 steps of 4 records, and removing one record takes steps again with prob" in said.output
+    assert "learning takes 100 steps of 4 records, and removing one record repeats steps with prob" in said.output
     assert "while all " in said.output
     assert "nothing was removed yet" in unlearn("status", model).output
     unlearn("request", model, "--id", "p3", "--id", "p4")

@@ -259,7 +259,7 @@ def test_a_receipt_needs_a_request_or_an_earlier_head(removed: Path) -> None:
         make_receipt(removed, None)
     with pytest.raises(ParameterError, match="no removal of 'p9' was requested"):
         make_receipt(removed, "p9")
-    with pytest.raises(ParameterError, match="'6ef1' is no head of a log"):
+    with pytest.raises(ParameterError, match="'6ef1' is not a head of a log"):
         make_receipt(removed, None, since="6ef1")
 
 
@@ -269,7 +269,7 @@ def test_a_receipt_needs_a_request_or_an_earlier_head(removed: Path) -> None:
 )
 def test_what_is_no_receipt_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "receipt.json").write_text(content)
-    with pytest.raises(DataError, match=r"receipt\.json is no receipt: "):
+    with pytest.raises(DataError, match=r"receipt\.json is not a receipt: "):
         read_receipt(tmp_path / "receipt.json")
 
 
@@ -291,7 +291,7 @@ def test_the_commands_write_and_check_a_receipt(
     file.write_text(file.read_text().replace('"version": 2', '"version": 3'))
     result = unlearn("verify", file)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert f"error: {file}: the event 'planned' of the receipt is not in the log of its head" in result.stderr
+    assert f"error: {file}: the receipt's event 'planned' is not in the log of the receipt's head" in result.stderr
     found = json.loads(unlearn("verify", file, "--json").stdout)
     assert found["verified"] is False
 

@@ -36,8 +36,8 @@ class PredictionScores(NamedTuple):
     Attributes:
         balanced: Balanced accuracy.
         auc: The area under the curve; one half if a class has no records.
-        by_mean: Balanced accuracy if each class' probability is divided by its mean over the records before comparison.
-            For two classes, this moves the threshold away from one half.
+        by_mean: Balanced accuracy if each class's probability is divided by its mean over the records before
+            comparison. For two classes, this moves the threshold away from one half.
         log_loss: Mean of ``-log p(right class)``.
     """
 
