@@ -332,7 +332,10 @@ def edit_secret(path: Path) -> None:
         (edit_secret, "is not the secret state that the ledger recorded"),
         (lambda path: ModelDirectory(path).secret(2).unlink(), "cannot read .*secret-2"),
         (forge_gradient, "gradients of iteration 8 are off by"),
-        (forge_batch, "a batch has a record that is not there|gradients of iteration 10|members of a batch must"),
+        (
+            forge_batch,
+            "a batch contains a record that is not present|gradients of iteration 10|members of a batch must",
+        ),
         (forge_alive, "does not hold exactly the remaining records"),
         (forge_weights, "published weights are off by"),
     ],

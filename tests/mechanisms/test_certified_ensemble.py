@@ -273,12 +273,12 @@ def test_a_check_finds_what_a_spent_budget_leaves_open() -> None:
     kept = shards.parameters[0][shard, -1].clone()
     shards.parameters[0][shard, -1] *= -1
     assert not torch.equal(shards.votes(queries()).labels, before)
-    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box of 1 removal"):
+    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box for 1 removal"):
         shards.check(shards.fresh())
     shards.parameters[0][shard, -1] = kept
     shards.check(shards.fresh())
     shards.upper[0][shard, -1, 1] = shards.lower[0][shard, -1, 1]
-    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box of 2 removals"):
+    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box for 2 removals"):
         shards.check(shards.fresh())
 
 
