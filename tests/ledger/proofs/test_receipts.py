@@ -143,8 +143,8 @@ def changed(receipt: Receipt, kind: str, **shown: object) -> Receipt:
 @pytest.mark.parametrize(
     ("forge", "sentence"),
     [
-        (lambda good, _: changed(good, "applied", certificate_sha256="0" * 64), "'applied' of the receipt is not in"),
-        (lambda good, _: changed(good, "requested", records=1), "'requested' of the receipt is not in the log"),
+        (lambda good, _: changed(good, "applied", certificate_sha256="0" * 64), "'applied' is not in the log of"),
+        (lambda good, _: changed(good, "requested", records=1), "'requested' is not in the log of"),
         (lambda good, _: replace(good, pseudonym="0" * 32), "the request of a person other than the one it names"),
         (lambda good, _: replace(good, pseudonym=None), "shows events, but names no person"),
         (lambda good, _: replace(good, pseudonym=None, events={}), "the receipt shows nothing"),

@@ -12,16 +12,15 @@ from certified_unlearning.text import capitalised
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
 _NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
-    "Nothing that the model had said was a reason for anybody to ask for a removal, or to create a new record. "
-    f"{_EVEN_ONE}"
+    f"Nobody asked for a removal or created a new record because of something that the model had said. {_EVEN_ONE}"
 )
 _NO_RESTORES = (
-    "Nothing that the model had said was a reason for anybody to ask for a removal, or to restore the model's folder "
-    "from a backup."
+    "Nobody asked for a removal or restored the model's folder from a backup because of something that the model had "
+    "said."
 )
-_NO_RECORDS = "Nor was anything that the model had said a reason to create a new record."
+_NO_RECORDS = "Nobody created a new record because of something that the model had said."
 _NO_REACTIONS_OR_TIME = (
-    "Nothing that the model had said was a reason for anybody to ask for a removal, or to create a new record. Neither "
+    "Nobody asked for a removal or created a new record because of something that the model had said. Neither "
     "the content of the model's files nor the duration of a removal was a reason for a removal or a new record. "
     f"{_EVEN_ONE}"
 )
