@@ -142,7 +142,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "warning" not in run(here(block_with(LEDGER, "models/churn --table")), tmp_path)
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     assert "C = 0.0025, C n = 100: learning takes" in run(here(block_with(LEDGER, "--mechanism langevin")), tmp_path)
-    assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
+    assert "removing one record repeats steps" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
     head = run(here(block_with(LEDGER, "leaving.csv\n")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)
