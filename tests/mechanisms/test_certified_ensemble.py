@@ -245,7 +245,7 @@ def test_what_a_check_compares() -> None:
         getattr(other, name)[0][(shard + 1) % 5, -1] += 1e-9
         with pytest.raises(DataError, match=f"again, and the values of `{name}` differ from the stored values"):
             other.check(other.fresh())
-    with pytest.raises(DataError, match="^records or slices of the ensemble"):
+    with pytest.raises(DataError, match=r"^records or slices of the ensemble"):
         shards.check(made(seed=4))
     shards.upper[0][shard, -1] = shards.lower[0][shard, -1]
     with pytest.raises(DataError, match="outside its box"):
