@@ -155,7 +155,7 @@ def test_of_three_classes_there_is_no_threshold_to_choose() -> None:
     assert found.auc == 1
     assert found.balanced_accuracy == pytest.approx(1 / 3)
     assert found.fact is not None
-    assert found.fact.endswith("so divide each class' probability by its mean before you compare them")
+    assert found.fact.endswith("so divide each class's probability by its mean before you compare them")
 
 
 def test_scores_that_rank_nothing_are_still_said_to_tell_nothing_apart() -> None:

@@ -34,7 +34,7 @@ def test_labels_are_classes_or_none():
     noisy = PrivateLabels(model, rule="cauchy", epsilon=1.0, queries=200)
     # At radius 0 a label is the other one in 47 %: all of 200 alike with probability below 1e-50.
     assert {*noisy.predict(np.repeat(row, 200, axis=0)).tolist()} == {"cat", "dog"}
-    with pytest.raises(ParameterError, match="at most 0, the number of queries left of 200, got 1"):
+    with pytest.raises(ParameterError, match="at most 0, because 0 of 200 queries are left, got 1"):
         noisy.predict(row)
 
 

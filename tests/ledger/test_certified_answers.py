@@ -287,7 +287,7 @@ def test_votes_that_a_spent_budget_leaves_open_are_found(model: Path, tmp_path: 
     assert 0 < sum(shards.standing.pending) <= 2
     forge(model, **{f"parameters/{place}": each for place, each in enumerate(forged)})
     assert answers_of(model) != given
-    with pytest.raises(LedgerError, match=r"tampered with: shard . has parameters outside its box of"):
+    with pytest.raises(LedgerError, match=r"tampered with: shard . has parameters outside its box for"):
         verify(model)
 
 

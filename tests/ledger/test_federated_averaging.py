@@ -475,7 +475,7 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     said = unlearn("init", model, *asked, "--steps", 5, "--recompute", 0.3)
     assert said.exit_code == 0, said.output
     assert "learning takes 5 rounds of 10 steps by each of 300 clients (all clients count the same" in said.output
-    assert "removing one client takes rounds again with probability at most 0.3" in said.output
+    assert "removing one client repeats rounds with probability at most 0.3" in said.output
     unlearn("request", model, "--id", "p3", "--id", "p4")
     said = unlearn("apply", model)
     assert "removed 3 records of 2 people by exact unlearning" in said.output

@@ -71,7 +71,8 @@ def test_a_mistyped_head_is_no_tampering(model: Path, unlearn: Unlearn) -> None:
         result = unlearn("verify", model, "--head", head)
         assert result.exit_code == 1
         assert (
-            f"{head!r} is no head of a log: a head is a number, a colon and 64 characters from 0 to 9" in result.stderr
+            f"{head!r} is not a head of a log: a head is a number, a colon and 64 characters from 0 to 9"
+            in result.stderr
         )
 
 

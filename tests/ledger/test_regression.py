@@ -543,9 +543,9 @@ def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None
 @pytest.mark.parametrize(
     ("asked", "trouble"),
     [
-        ({"mechanism": "langevin", "epsilon": 1.0, "C": 1.0}, "noise is the trouble"),
-        ({"sigma": 10.0}, "noise is the trouble"),
-        ({"C": 1e-6, "sigma": 1e-3}, "the regulariser is the trouble"),
+        ({"mechanism": "langevin", "epsilon": 1.0, "C": 1.0}, "the problem is the noise"),
+        ({"sigma": 10.0}, "the problem is the noise"),
+        ({"C": 1e-6, "sigma": 1e-3}, "the problem is the regulariser"),
     ],
 )
 def test_following_a_warning_gives_a_better_model(original: Original, tmp_path: Path, asked: Any, trouble: str) -> None:
@@ -571,7 +571,7 @@ def test_a_range_that_is_far_too_wide_is_said_to_be_the_trouble(original: Origin
     table = Table(path=str(original.data), label="income", identifier="person", target_range=(0.0, 1e9))
     initialise(tmp_path / "model", table, epsilon=1.0)
     (advice,) = warnings_about(quality_left(tmp_path / "model"), tmp_path / "model")[1:]
-    assert "the range of the label is the trouble: it is" in advice
+    assert "the problem is the range of the label: it is" in advice
 
 
 def test_columns_that_tell_nothing_are_said_to_be_the_trouble(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.ledger.tables import LANGEVIN
 
 FITS = 3
 RANGES = {"a": (0, 1500), "b": (-1, 1), "c": (-1, 1), "d": (-1, 1), "e": (1.9e6, 2.1e6)}
-NOISE, REGULARISER, THRESHOLD = "noise is the trouble", "the regulariser is the trouble", "a class is rarer"
+NOISE, REGULARISER, THRESHOLD = "the problem is the noise", "the problem is the regulariser", "a class is rarer"
 CASES = {
     "noise by a small epsilon": ("third", 300, {"epsilon": 0.05, "C": 1 / 3, "batch_size": None}, NOISE),
     "noise by a large C": ("third", 300, {"epsilon": 0.05, "C": 10, "batch_size": None}, NOISE),
@@ -165,7 +165,7 @@ def test_three_classes_of_which_two_are_rare(tmp_path: Path) -> None:
     models = Models(tmp_path, "both rare", 1500)
     model = models.make({"epsilon": 1, "C": 1 / 1500, "batch_size": None})
     said = warnings_about(quality_left(model), model)
-    (how,) = (each for each in said if "divide each class' probability by its mean over these records" in each)
+    (how,) = (each for each in said if "divide each class's probability by its mean over these records" in each)
     table, loaded = pd.read_csv(models.table), load_model(model)
     probabilities = loaded.predict_proba(loaded.rows(table))
     answers = (probabilities / probabilities.mean(axis=0)).argmax(axis=1)
@@ -236,7 +236,7 @@ def test_records_of_another_kind_are_not_the_models_trouble(tmp_path: Path, unle
     other = write(tmp_path / "other.csv", "nothing", 1500)
     said = unlearn("evaluate", model, other).stderr
     assert "the model is better on the records that it was made from, with balanced accuracy 0.7" in said
-    assert "is the trouble" not in said
+    assert "the problem is" not in said
 
 
 def test_a_good_model_is_not_looked_at(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

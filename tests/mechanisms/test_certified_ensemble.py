@@ -243,9 +243,9 @@ def test_what_a_check_compares() -> None:
         other = made()
         other.remove([3])
         getattr(other, name)[0][(shard + 1) % 5, -1] += 1e-9
-        with pytest.raises(DataError, match=f"gives other values of `{name}` than those kept"):
+        with pytest.raises(DataError, match=f"again, and the values of `{name}` differ from the stored values"):
             other.check(other.fresh())
-    with pytest.raises(DataError, match="or other slices"):
+    with pytest.raises(DataError, match=r"^records or slices of the ensemble"):
         shards.check(made(seed=4))
     shards.upper[0][shard, -1] = shards.lower[0][shard, -1]
     with pytest.raises(DataError, match="outside its box"):
@@ -258,7 +258,7 @@ def test_a_check_with_other_software_says_that_it_may_be_that(monkeypatch: pytes
     shards = made(n=600, shards=2, hidden=(4,), classes=3)
     shards.check(shards.fresh())
     monkeypatch.setattr(kernel, "library", lambda: None)
-    with pytest.raises(DataError, match=r"than those kept; .* or if a C\+\+ compiler was added"):
+    with pytest.raises(DataError, match=r"from the stored values; .* or if a C\+\+ compiler was added"):
         shards.check(shards.fresh())
 
 
@@ -273,12 +273,12 @@ def test_a_check_finds_what_a_spent_budget_leaves_open() -> None:
     kept = shards.parameters[0][shard, -1].clone()
     shards.parameters[0][shard, -1] *= -1
     assert not torch.equal(shards.votes(queries()).labels, before)
-    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box of 1 removal"):
+    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box for 1 removal"):
         shards.check(shards.fresh())
     shards.parameters[0][shard, -1] = kept
     shards.check(shards.fresh())
     shards.upper[0][shard, -1, 1] = shards.lower[0][shard, -1, 1]
-    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box of 2 removals"):
+    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box for 2 removals"):
         shards.check(shards.fresh())
 
 

@@ -74,7 +74,7 @@ def test_what_has_no_box_is_refused() -> None:
     with pytest.raises(ParameterError, match="fixed batches"):
         CertifiedSgd(SETTINGS.network, DESCENT, 30, 1, Neighbourhood(normaliser="fixed"))
     for budgets in ((), (-1, 1), (2, 1), (1, 1)):
-        with pytest.raises(ParameterError, match="budgets must be whole numbers, at least 0, in rising order"):
+        with pytest.raises(ParameterError, match="budgets must be whole numbers of at least 0 in increasing order"):
             learned(budgets)
     places = torch.arange(60).reshape(2, 30)
     present = torch.arange(70) >= 30

@@ -175,7 +175,7 @@ def test_queries_are_counted_and_end():
     assert release.spent == (0, 0)
     release.labels(queries()[:2])
     assert release.spent == pytest.approx((1.0, 2e-6))
-    with pytest.raises(ParameterError, match="at most 1, the number of queries left of 3, got 2"):
+    with pytest.raises(ParameterError, match="at most 1, because 1 of 3 queries are left, got 2"):
         release.labels(queries()[:2])
     assert release.answered == 2
     release.labels(queries()[:1])

@@ -122,7 +122,7 @@ class Quality:
         if self.ranks:
             how = "choose a threshold other than one half"
             if self.classes > 2:
-                how = "divide each class' probability by its mean before you compare them"
+                how = "divide each class's probability by its mean before you compare them"
             ranked = f"; its scores rank the records (AUC {self.auc:.3f}), so {how}"
         missed = self._missed
         if missed is not None:

@@ -38,7 +38,7 @@ class TrialBatch(ABC):
 
     @abstractmethod
     def learning_keys(self, phase: str) -> list[int]:
-        """Return, for every trial, the address of its noise in learning.
+        """Return, for every trial, the address of its learning noise.
 
         Runs with the same sigma share addresses.
         """
@@ -76,7 +76,7 @@ class PlannedBatch(TrialBatch):
         ]
 
     def learning_keys(self, phase: str) -> list[int]:
-        """Return, for every trial, the address of its noise in learning.
+        """Return, for every trial, the address of its learning noise.
 
         The address depends on sigma, not on the experiment.
         """
@@ -109,7 +109,7 @@ class OwnBatch(TrialBatch):
 
 
 def own_key(secret: int, phase: str) -> int:
-    """Return the address of a trial's noise in a phase of a run on a user's own data, from the trial's key."""
+    """Return the address of a trial's noise in a phase, given the trial's key; for runs on a user's own data."""
     # These names must not change: every version makes the same model from a seed.
     return address(str(secret), _own_name(phase))
 

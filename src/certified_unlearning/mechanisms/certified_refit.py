@@ -37,9 +37,9 @@ LOOSEST = 0.3
 LAST_SHARE = 0.3
 """Largest share of the target gradient that may remain after the last Newton step."""
 SAMPLE_SHARE = 1e-3
-"""Share of the first gradient at which solutions on a sample stop.
+"""A fit on a sample stops when the norm of the gradient is at most this share of the first gradient's norm.
 
-The records that are not in the sample make a larger difference.
+A smaller gradient would not help, because the records outside the sample change the solution by more.
 """
 SAMPLED = 16
 """A fit starts from the solution on a sample. The sample contains at least one in this many records."""
@@ -54,9 +54,9 @@ LOSS_ROUNDING = 1e-13
 """Largest relative increase of a loss that may be due to float64 rounding alone."""
 _ROUNDS = 60
 _QUICK = 15
-"""Number of first steps that are accepted if the gradient becomes smaller.
+"""Number of steps at the beginning of a fit that are accepted if they make the gradient smaller.
 
-In later steps, the loss must not rise either. This check costs a pass.
+Each later step must also not increase the loss. Checking the loss costs a pass.
 """
 
 
@@ -132,7 +132,10 @@ def minimiser(plan: RefitPlan, objective: Objective, weights: Array) -> Array:
 
 
 def _stepped(objective: Objective, weights: Array, gradient: Array, target: float, number: int) -> tuple[Array, Array]:
-    """Return weights and gradient after the ``number``-th Newton step, which is solved only as accurately as useful."""
+    """Return weights and gradient after the ``number``-th Newton step.
+
+    The step is solved no more accurately than is useful.
+    """
     size = float(np.linalg.norm(gradient))
     tolerance = max(min(LOOSEST, math.sqrt(size)), LAST_SHARE * target / size)
     step = conjugate_gradients(objective.hessian_at(weights), gradient, tolerance=min(tolerance, LOOSEST))
@@ -224,7 +227,7 @@ def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tole
     Args:
         product: Function that multiplies a vector by ``H``, which must be positive definite.
         right: The right-hand side, shape ``(d,)``.
-        tolerance: Largest relative norm of the remainder, above 0.
+        tolerance: Largest norm of the remainder, divided by the norm of ``right``; above 0.
     """
     solution, remainder = np.zeros_like(right), right.copy()
     direction, size = right.copy(), float(right @ right)

@@ -42,9 +42,9 @@ def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[DescentPhase]:
     """Return the phase of learning and one phase for each request.
 
-    All runs have the same variant and removed records. Learning is deterministic, so it needs only one trial for each
-    run. With a secret state, requests also need only one trial of each run; the given trials are its independent
-    publications. Without a secret state, each trial continues from its own publication.
+    All runs have the same variant and remove the same records. Learning is deterministic, so it needs only one trial
+    for each run. With a secret state, requests also need only one trial of each run; the given trials are its
+    independent publications. Without a secret state, each trial continues from its own publication.
 
     Args:
         batch: Runs of one variant; their requests remove the same numbers of records.

@@ -72,7 +72,7 @@ class Refitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Refit:
-    """A mechanism that fits again with another library's solver, without noise and without steps of its own.
+    """A mechanism that refits with another library's solver, without noise and without steps of its own.
 
     Attributes:
         name: Name in rows and paths.
@@ -88,5 +88,5 @@ class Refit:
     """Always None, because no separate job learns for all runs."""
 
     def carried_out(self, descend: Callable[[Mechanism], None], fit_again: "Callable[[Refit], None]") -> None:
-        """Run a job of a mechanism that fits again: call ``fit_again``."""
+        """Run a job of a mechanism that refits: call ``fit_again``."""
         fit_again(self)

@@ -33,7 +33,7 @@ def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
 
 
 def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that learns one model for each trial of each run, from the cycle's first batch on."""
+    """Return the phase that learns one model for each trial of each run, beginning with the cycle's first batch."""
     return replace(langevin.learning_phase(batch, measure_at), keys=batch.keys("learning"), place=0)
 
 

@@ -1,10 +1,10 @@
 """Newton removal: requests are answered in time ``O(S d + d^2)``, whatever the number of remaining records.
 
-The mechanism is for logistic regression of two classes and for ridge regression. In ridge regression, a step is exact
-up to rounding. A request takes one step against the removed records' contribution to the gradient, with a factor that
-was made when the data were last read. Then it bounds the remaining gradient (`accounting.residual.newton`). If the
-bound stays within the budget, no row is read. Otherwise, the data are read and the model is fitted anew. The data are
-also read after more removals than the plan allows.
+The mechanism is for logistic regression with two classes and for ridge regression. In ridge regression, a step is exact
+up to rounding. A request takes one step against the removed records' contribution to the gradient. The step uses a
+factor of the Hessian that was computed when the data were last read. Then the request bounds the remaining gradient
+(`accounting.residual.newton`). If the bound stays within the budget, no row is read. Otherwise, the data are read and
+the model is fitted anew. The data are also read after more removals than the plan allows.
 
 All parts of a model are secret. Until the data are read again, these parts are functions of removed records. With
 downdates, the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed
@@ -16,9 +16,9 @@ evaluates the gradient over the remaining rows and takes one more step against a
 earlier bound on the gradient is then obsolete. The pass also measures the largest change of any remaining row's score
 since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A pass keeps ``w_B``,
 the matrix and the factor, so the secret state still depends on the removed records. Only readings end this dependence.
-They happen after the same numbers of removed records as without passes, and when a pass no longer helps. Such plans
-certify the distance to the minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the
-gradient's norm alone.
+A plan with passes reads the data after the same numbers of removed records as a plan without passes, and also whenever
+a pass no longer helps. Such plans certify the distance to the minimiser, by the smallest of three bounds
+(`accounting.residual.distance`), not by the gradient's norm alone.
 """
 
 import functools
@@ -60,18 +60,21 @@ Objective = LogisticRegression64 | RidgeRegression64
 Labels = NDArray[np.float64] | NDArray[np.int64]
 _ROUNDS = 60
 SAMPLE_SHARE = 0.01
-"""Norm of a small enough gradient on a sample, as a share of the first norm; the sample's own error is larger."""
+"""A fit on a sample stops when the norm of the gradient is at most this share of the first gradient's norm.
+
+A smaller gradient would not help, because the records outside the sample change the solution by more.
+"""
 LEAST_NARROW = 256
-"""Smallest number of columns for which products take most of the time of a Hessian."""
+"""Smallest number of columns for which products take most of the time that computing a Hessian takes."""
 NARROW_SHARE = 0.01
-"""With passes: the share of the budget that float32 products of the Hessian may use in the step for one record."""
+"""Share of the budget that float32 products of the Hessian may use in a step for one record, in a plan with passes."""
 NEAR = 0.1
 """Largest ``|w - w_B|`` at which a pass does not evaluate the change of scores.
 
 The evaluation makes a pass a fifth slower, and bounds gain little from it.
 """
 SHARE_OF_A_STEP = 0.02
-"""With passes: the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may use."""
+"""Share of `schedule.REMAINDER_SHARE` that the remainder of a request may use, in a plan with passes."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class NewtonRemoval:
         plan: The plan. It is for two classes, for ridge regression, or for one class against the rest.
         largest_eigenvalue: Certified upper bound ``rho`` on the largest eigenvalue of ``X'X / n``; None: the bound for
             rows of norm 1.
-        positive: The class that is compared with the rest, if labels are numbers of classes; otherwise None.
+        positive: The class that is compared with the rest, if labels are class numbers; otherwise None.
     """
 
     plan: RefitPlan
@@ -94,8 +97,8 @@ class NewtonRemoval:
 
         Args:
             rows: Rows of norm at most 1 (to within 1e-6), shape ``(n, d)``.
-            labels: Labels -1.0 or 1.0, or targets from -1 to 1, or numbers of classes for one class against the rest;
-                shape ``(n,)``.
+            labels: Labels -1.0 or 1.0; targets from -1 to 1 for ridge regression; class numbers if one class is
+                compared with the rest. Shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -161,9 +164,10 @@ class NewtonRemoval:
     def certified(self, model: Model) -> float:
         """Return an upper bound on ``m |w - w*_R|``, rounded up.
 
-        It is the bound on the gradient's norm or, with passes, a smaller bound that uses curvature, if there is one.
+        If the plan has no passes, the result is the bound on the gradient's norm. If the plan has passes, the result is
+        the smaller of this bound and a bound that uses curvature.
 
-        The budget limits this bound. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
+        The budget limits the result. Public rows make ``m`` larger (`RefitPlan.least_curvature`).
         """
         if not self.plan.by_passes:
             return model.residual
@@ -241,7 +245,7 @@ class NewtonRemoval:
         return self._step(weights, before, ghat, changed, enough)
 
     def corrected(self, weights: Array, gradient: Array, curvature: Curvature, *, farthest: float = math.inf) -> Model:
-        """Return the model after a step against the whole gradient, which was evaluated at these weights.
+        """Return the model after a step against the whole gradient at the given weights.
 
         Args:
             weights: ``w``, shape ``(d,)``.
@@ -324,7 +328,7 @@ class NewtonRemoval:
         return Model(there, after, curvature)
 
     def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
-        """Return an upper bound on ``|x|_H``, from ``x`` and the computed ``B x`` with error at most ``error |x|``."""
+        """Return an upper bound on ``|x|_H``, given ``x`` and a ``B x`` that is wrong by at most ``error |x|``."""
         data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
         rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
             features=self.plan.features, strong_convexity=self.plan.strong_convexity, classes=self.plan.classes
@@ -332,7 +336,7 @@ class NewtonRemoval:
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
     def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
-        """Return weights after L-BFGS steps, as long as they help.
+        """Take L-BFGS steps until they no longer help, and return the weights.
 
         A sample's Hessian is the first matrix.
         """
@@ -393,7 +397,10 @@ class NewtonRemoval:
 
     @property
     def _narrow_guides(self) -> bool:
-        """Whether fits can use a Hessian from float32 products, which halves the time: it must be positive definite."""
+        """Whether a Hessian from float32 products can guide fits.
+
+        Such a Hessian takes half the time, but must be positive definite in spite of its error.
+        """
         plan = self.plan
         return plan.by_passes and plan.features >= LEAST_NARROW and self._narrow_error <= plan.strong_convexity
 

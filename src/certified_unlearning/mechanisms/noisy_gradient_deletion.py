@@ -18,7 +18,7 @@ from certified_unlearning.engine.descent import DescentPhase, Objective
 
 @dataclass(frozen=True)
 class NoisyGradientDeletion:
-    """A learner that deletes by a plan.
+    """A learner that deletes according to a plan.
 
     The clipped variant needs an objective that clips, and a plan for clipping. Weights are float64, because noise
     decreases like ``1 / n``.

@@ -46,9 +46,11 @@ class Planner:
         constants: Constants of the problem.
         exact: The problem in exact arithmetic.
         epsilons: All requested epsilons.
-        langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, in exact arithmetic.
+        langevin_noise: Pairs of a noise scale and an epsilon. The noise scale is that of Langevin unlearning, in exact
+            arithmetic.
         descent_variant: The variant of Descent-to-Delete that the experiment runs; empty if it runs none.
-        descent_noise: Pairs of a published noise scale of Descent-to-Delete and an epsilon, in exact arithmetic.
+        descent_noise: Pairs of a noise scale and an epsilon. The noise scale is that of published weights in
+            Descent-to-Delete, in exact arithmetic.
         exact_arithmetic: Whether rounding is ignored, as in the papers; only for plans that are not run.
     """
 
@@ -79,7 +81,7 @@ class Planner:
 
     @cached_property
     def langevin_problem(self) -> accounting.Problem:
-        """The problem with the rounding of Langevin unlearning's floating-point type."""
+        """The problem, including the rounding errors of Langevin unlearning's floating-point type."""
         return self._computed(self.exact, "least-sigma", self.langevin_dtype)
 
     @cached_property
@@ -267,7 +269,10 @@ class Planner:
         return self._descent("descent-to-delete N.1", sigma, epsilon, [request], member=f"I = {steps}")
 
     def tightened_secret_state(self, epsilon: float, steps: int) -> Run:
-        """Plan Descent-to-Delete with a secret state, with the least noise for the distance after one request."""
+        """Plan Descent-to-Delete with a secret state.
+
+        The noise is the least that suffices for the distance between models after one request.
+        """
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
         problem, _ = self.descent
         sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
@@ -408,7 +413,7 @@ class Planner:
 
 
 def at(run: Run, swept: str) -> Run:
-    """Return a run whose point has the name of its line and the value of the experiment's sweep."""
+    """Return the run with a new ``point``, which consists of the run's line and the experiment's swept value."""
     return run.model_copy(update={"point": f"{run.line}, {swept}"})
 
 

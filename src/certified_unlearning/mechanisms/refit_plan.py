@@ -27,9 +27,9 @@ LARGEST_FACTOR = 5000
 For sparse rows, the limit is `NARROW`.
 """
 LARGEST_FACTORS = 10**8
-"""Largest number of entries of the factors of all classes' models.
+"""Largest total number of entries in the factors of the models of all classes.
 
-With the matrices, this many entries need 1.6 GB.
+Factors with this many entries, together with the matrices, need 1.6 GB.
 """
 STRONGEST = 1e50
 """Largest strong convexity.
@@ -41,7 +41,10 @@ SHARE_LEFT = 10
 """Number ``k``: the data are read again after the removal of one record in ``k``, unless the budget requires it
 earlier."""
 DEAR = 1e7
-"""Models are corrected by passes if learning anew reads at least this many entries, which needs ten milliseconds."""
+"""Models are corrected by passes if learning anew reads at least this many entries.
+
+Reading this many entries takes ten milliseconds.
+"""
 SELDOM = 10
 """Smallest number of removals between two Hessians of sparse rows, because a Hessian costs many passes."""
 LARGEST_DOWNDATE = 1000
@@ -50,7 +53,7 @@ _NEWTON_STEPS = 8
 _CORRECTED_STEPS = 30
 """Number of passes of a solver with a guide, including the passes for the guide."""
 _REFIT_STEPS = 500
-"""Approximate number of single-precision passes of a solver without a guide."""
+"""Approximate number of single-precision passes that a solver needs if it has no guide."""
 _SPARSE_REFIT_STEPS = 60
 """Approximate number of passes of a solver for sparse rows."""
 
@@ -71,7 +74,7 @@ class RefitPlan(BaseModel):
         sigma: Standard deviation of the noise on published weights.
         budget: Upper bound ``tau`` that holds whenever a model is published. It bounds the certified gradient's norm,
             or ``m`` times the certified distance to the minimiser.
-        downdate: Whether Newton removal subtracts the part of each removed record from its matrix.
+        downdate: Whether Newton removal subtracts the contribution of each removed record from the stored matrix.
         strict: Whether a bound that holds for all data determines when the data are read again.
         records_between_reads: Largest number of removals without a reading. The request that exceeds it reads the data
             again. 0 if every request reads the data, whatever number was given.
@@ -79,8 +82,9 @@ class RefitPlan(BaseModel):
             suffices, instead of learning anew. With three classes or more in one softmax regression, every request
             corrects the weights in this way. Plans of earlier releases have no passes.
         public_records: Number of public rows, which are in the objective and never leave.
-        public_curvature: Curvature ``k`` that public rows add to ``m`` between the exact minimiser and the weights,
-            whatever the other records are (`accounting.residual.public`); 0 if it is not worthwhile.
+        public_curvature: Curvature ``k`` that public rows add to ``m``. It is valid between the exact minimiser and the
+            weights, for all possible other records (`accounting.residual.public`). 0 if the use of this curvature is
+            not worthwhile.
         class_weights: Factors, at most 1, on the losses of the records of each class; None if all are 1.
         sparse: Whether rows are sparse and every request refits. The reason is that rows have more than `NARROW`
             columns, or that a Hessian would serve fewer than `SELDOM` records. Rounding then depends on the number of
@@ -161,16 +165,16 @@ class RefitPlan(BaseModel):
             sigma: Standard deviation of the noise on published weights.
             strict: Whether the time of a reading must depend on counts alone.
             records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
-                ``strict``, otherwise `schedule.usual_records`. With passes, the default is at least one in `SHARE_LEFT`
-                records.
+                ``strict``, otherwise `schedule.usual_records`. If passes correct weights, the default is at least the
+                number of records divided by `SHARE_LEFT`.
             downdate: Whether removals change the Hessian. None: they do for at most `LARGEST_DOWNDATE` columns, for
                 ridge regression, or with passes. It has no effect without Newton steps.
             class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
                 weights are 1.
             sparse: Whether rows are sparse. Their number of entries is known only later (`require_representable`).
-            by_passes: Whether passes correct weights. None: they do if learning anew is expensive (`DEAR`), rows are
-                dense, and the plan is not ``strict``. For three classes or more in one softmax regression, there must
-                also be at least as many records as columns.
+            by_passes: Whether weights are corrected by passes over the rows. None: they are if learning anew is
+                expensive (`DEAR`), rows are dense, and the plan is not ``strict``. For three classes or more in one
+                softmax regression, there must also be at least as many records as columns.
             one_vs_rest: Whether each class gets a model against the rest. Two classes need only one model, so their
                 plan does not depend on this argument.
             public_records: Number of public rows.
@@ -315,7 +319,7 @@ class RefitPlan(BaseModel):
         )
 
     def of_one_class(self) -> Self:
-        """Return the plan of one class' model against the rest.
+        """Return the plan for the model of one class against the rest.
 
         Its budget is an equal share of this plan's budget.
         """
@@ -400,7 +404,8 @@ def takes_newton_steps(classes: int, features: int, *, sparse: bool, one_vs_rest
 def may_pass(classes: int, features: int, *, sparse: bool, one_vs_rest: bool = False) -> bool:
     """Return whether passes can correct weights.
 
-    Passes are for classes and dense rows. They need a matrix of the columns as a guide.
+    Passes are possible only for classes and dense rows. They need a guide: matrices with one row and one column for
+    each feature.
 
     Args:
         classes: Number of classes, at least 2; 1 for ridge regression.
@@ -425,7 +430,7 @@ class Counts:
         unscheduled: Number of requests that read the data because they would have exceeded the budget.
         additions: Number of additions of records; each addition reads the data.
         added: Number of added records.
-        passes: Number of requests that read the rows to correct the weights, without learning anew.
+        passes: Number of requests that read the rows to correct the weights instead of learning the model anew.
     """
 
     removed: int = 0

@@ -1,6 +1,6 @@
 """Retraining from scratch on the data without the removed records.
 
-Unlearning is compared with this retraining.
+Unlearning is compared with retraining.
 """
 
 from collections.abc import Sequence

@@ -101,7 +101,7 @@ class Run(_Model):
             determined the noise, if the noise depends on the accountant.
         guarantee: The kind of ``epsilon``: an upper bound, an exact value, a value as published (the theorem is applied
             outside its statement), or a heuristic value.
-        method: Name of mechanism and accountant for people, such as ``Langevin (lsi)``.
+        method: Readable name of mechanism and accountant, such as ``Langevin (lsi)``.
         member: Part of the name that distinguishes the lines of one method, such as ``K = 1``; empty if there is only
             one line.
         line: Name of the run's line: the method, the member and the state that is kept.

@@ -16,7 +16,10 @@ Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
 MOST_TRIAL_RECORDS = 50_000
-"""Largest product of trials, records and scores per record in fitted settings. A first run then needs minutes."""
+"""Largest product of trials, records and scores per record in fitted settings.
+
+At this limit, a first run takes minutes.
+"""
 LEAST_TRIALS = 2
 """Smallest number of trials in fitted settings. A single trial has no spread."""
 AccountantName = Annotated[
@@ -31,7 +34,8 @@ class Settings(BaseModel):
 
     dataset: str = Field(description="the name of a known data set, or of a data set in `own_data`")
     features: str | None = Field(
-        description="hog or resnet18 for images; or null for the usual features, which are hog if there is a choice"
+        description="hog or resnet18 for images; or null for the data set's only features, or for hog if there is a "
+        "choice"
     )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
@@ -55,7 +59,7 @@ class Settings(BaseModel):
         description='"learned" (the least T after which stopping adds little to delta) or a whole number, at least 1'
     )
     minimum_steps: Annotated[int, Field(ge=0)] = Field(
-        description="the least K that a plan may have, a whole number: 1 as in the paper, or 0 (no step is taken if "
+        description="the smallest K that a plan may have, a whole number: 1 as in the paper, or 0 (no step is taken if "
         "learning alone meets the target)"
     )
     dtype: DType = Field(description="float32 (float64 is used if rounding would dominate epsilon) or float64")

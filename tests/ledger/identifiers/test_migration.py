@@ -462,7 +462,8 @@ def test_a_migration_that_is_killed_before_the_log_is_written_anew_is_finished_b
     assert NEEDLE in place.read_bytes()
     with pytest.raises(
         UnlearningError,
-        match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\).*nothing was rec",
+        match=r"only one of the log and the directory was migrated \(in that case, run `unlearn migrate`\).*nothing "
+        "was recorded",
     ):
         requests.request(old, [address("p8")])
     assert not migrate(old).has_hidden
@@ -487,7 +488,8 @@ def test_a_backup_of_before_is_migrated_and_brought_to_the_present_by_the_log_of
     # Its model knows people who were removed since.
     for command in (load_model, lambda model: report_on(model, address("p8")), verify, apply):
         with pytest.raises(
-            UnlearningError, match=r"only one of log and directory was migrated \(in that case, run `unlearn migrate`\)"
+            UnlearningError,
+            match=r"only one of the log and the directory was migrated \(in that case, run `unlearn migrate`\)",
         ):
             command(old)
     assert "until then, no guarantee is shown here" in str(requests.status(old).meaning)

@@ -143,8 +143,8 @@ def changed(receipt: Receipt, kind: str, **shown: object) -> Receipt:
 @pytest.mark.parametrize(
     ("forge", "sentence"),
     [
-        (lambda good, _: changed(good, "applied", certificate_sha256="0" * 64), "'applied' of the receipt is not in"),
-        (lambda good, _: changed(good, "requested", records=1), "'requested' of the receipt is not in the log"),
+        (lambda good, _: changed(good, "applied", certificate_sha256="0" * 64), "'applied' is not in the log of"),
+        (lambda good, _: changed(good, "requested", records=1), "'requested' is not in the log of"),
         (lambda good, _: replace(good, pseudonym="0" * 32), "the request of a person other than the one it names"),
         (lambda good, _: replace(good, pseudonym=None), "shows events, but names no person"),
         (lambda good, _: replace(good, pseudonym=None, events={}), "the receipt shows nothing"),
@@ -259,7 +259,7 @@ def test_a_receipt_needs_a_request_or_an_earlier_head(removed: Path) -> None:
         make_receipt(removed, None)
     with pytest.raises(ParameterError, match="no removal of 'p9' was requested"):
         make_receipt(removed, "p9")
-    with pytest.raises(ParameterError, match="'6ef1' is no head of a log"):
+    with pytest.raises(ParameterError, match="'6ef1' is not a head of a log"):
         make_receipt(removed, None, since="6ef1")
 
 
@@ -269,7 +269,7 @@ def test_a_receipt_needs_a_request_or_an_earlier_head(removed: Path) -> None:
 )
 def test_what_is_no_receipt_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "receipt.json").write_text(content)
-    with pytest.raises(DataError, match=r"receipt\.json is no receipt: "):
+    with pytest.raises(DataError, match=r"receipt\.json is not a receipt: "):
         read_receipt(tmp_path / "receipt.json")
 
 
@@ -291,7 +291,7 @@ def test_the_commands_write_and_check_a_receipt(
     file.write_text(file.read_text().replace('"version": 2', '"version": 3'))
     result = unlearn("verify", file)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert f"error: {file}: the event 'planned' of the receipt is not in the log of its head" in result.stderr
+    assert f"error: {file}: the receipt's event 'planned' is not in the log of the receipt's head" in result.stderr
     found = json.loads(unlearn("verify", file, "--json").stdout)
     assert found["verified"] is False
 

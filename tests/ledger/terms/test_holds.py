@@ -113,7 +113,7 @@ def test_late_requests_are_those_due_before_today_held_ones_too(model: Path) -> 
 @pytest.mark.parametrize(
     ("received", "due", "hold", "sentence"),
     [
-        ("yesterday", None, None, "--received must be a day such as 20.*, got 'yesterday'"),
+        ("yesterday", None, None, "--received must be a date such as 20.*, got 'yesterday'"),
         ("2999-01-01", None, None, "--received must not lie in the future, got 2999-01-01"),
         (None, "-1", None, "--due must be a number of days from 0 to 3650, .* or a day such as 20.*, got '-1'"),
         (None, "3651", None, "--due must be a number of days from 0 to 3650, .*, got '3651'"),

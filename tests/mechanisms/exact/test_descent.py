@@ -144,7 +144,7 @@ def test_nothing_in_a_stored_state_tells_in_which_order_it_came_about() -> None:
     ("tensor", "place", "value", "message"),
     [
         ("batches", (4, 2, 0), 19, "must be distinct and in ascending order"),
-        ("batches", (4, 2, 2), 19, "a record that is not there"),
+        ("batches", (4, 2, 2), 19, "a record that is not present"),
         ("gradients", (7, 5, 1), 9.0, "gradients of iteration 6 are off by"),
         ("randomness", (0, 3, 3), 9.0, "weights after iteration 4 are off by"),
         ("weights", (2, 6, 0), float("nan"), "weights after iteration 6 are off by nan"),

@@ -99,5 +99,5 @@ def test_what_has_no_average_is_refused() -> None:
         with pytest.raises(ParameterError, match="in random order, with noise at every height"):
             expected_deletion_of_prefix_sums(own, own.learn(torch.arange(5), 2, Draws(1))[0])
     without = LinearQueries(FULL, LinearQuerySettings(4, 0.0))
-    with pytest.raises(ParameterError, match="two records or more, with noise"):
+    with pytest.raises(ParameterError, match="two or more records, if sums have noise"):
         expected_deletion_of_queries(without, without.learn(torch.arange(5), 2, Draws(1))[0], FULL.parts)

@@ -93,7 +93,7 @@ def test_a_state_that_no_run_leaves_is_found() -> None:
     with pytest.raises(DataError, match="means are off by 1e-06"):
         part.check(state)
     state.members[1, 5] = 38
-    with pytest.raises(DataError, match="a record that is not there"):
+    with pytest.raises(DataError, match="a record that is not present"):
         part.check(state)
     state = noisy.learn(IDS, Draws(1), trials=3)
     state.mean = state.mean + 1e-6
@@ -116,7 +116,7 @@ def test_a_part_that_keeps_the_deleted_record_is_found(monkeypatch: pytest.Monke
         lambda batches, alive, removed, inserted, draws: right(batches, alive, nobody, inserted, draws),
     )
     own.delete(state, 4, Draws(2))
-    with pytest.raises(DataError, match="a record that is not there"):
+    with pytest.raises(DataError, match="a record that is not present"):
         own.check(state)
 
 

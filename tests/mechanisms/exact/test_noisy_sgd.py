@@ -256,7 +256,7 @@ def test_a_bias_of_the_size_before_is_caught(requests: list[Request], monkeypatc
 
 def test_relearning_on_the_old_data_is_caught() -> None:
     wrong = wrong_descents.RelearningOnOldData(ACCELERATED, squares(*Z))
-    with pytest.raises(DataError, match="a record that is not there"):
+    with pytest.raises(DataError, match="a record that is not present"):
         edited(wrong, SIX, [DELETE_3])
     assert largest(wrong, [INSERT_07]) > 1.5 * critical()
 

@@ -101,7 +101,7 @@ def test_a_slice_without_records_teaches_nothing() -> None:
 
 def test_records_that_are_not_there_are_refused() -> None:
     state = SETTINGS.learn(RECORDS, torch.arange(3), Draws(8))
-    with pytest.raises(ParameterError, match="record 5 is not there"):
+    with pytest.raises(ParameterError, match="record 5 is not present"):
         state.delete(5, Draws(9))
     with pytest.raises(ParameterError, match="record 2 is there already"):
         state.insert(2, Draws(9))

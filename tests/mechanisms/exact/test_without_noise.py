@@ -193,5 +193,5 @@ def test_a_run_that_goes_on_where_the_deleted_record_was_used_is_caught(monkeypa
         "certified_unlearning.mechanisms.exact.subsample_gd.first_uses",
         lambda batches, record: couplings.first_uses(batches, record).add(1).clamp(max=batches.shape[1]),
     )
-    with pytest.raises(DataError, match="a record that is not there"):
+    with pytest.raises(DataError, match="a record that is not present"):
         after(LEARNERS["plain"](), [0, 1, 2, 3], ("delete", 3))

@@ -1,4 +1,7 @@
-"""Identifiers from options and files, in the form of the table's rules. The module has no heavy imports."""
+"""Identifiers from options and files, converted to text by the same rules as in tables.
+
+The module has no heavy imports.
+"""
 
 import re
 from collections import Counter
@@ -40,12 +43,12 @@ class _Lines(NamedTuple):
 
 
 def given_people(identifiers: Sequence[str], file: Path | None, column: str) -> Given:
-    """Return the identifiers in options and a file.
+    """Return the identifiers that were given as options and in a file.
 
     A file with a header and no row below it names nobody. An empty file is refused: an export may have failed.
 
     Args:
-        identifiers: The identifiers in options.
+        identifiers: The identifiers that were given as options.
         file: A CSV file of one column, or with a column named like the data's identifier column.
         column: The name of the data's identifier column.
 

@@ -1,4 +1,4 @@
-"""The place of the key of a model directory's identifiers: in the directory or elsewhere.
+"""Where the key of a model directory's identifiers is kept: in the directory or elsewhere.
 
 The module has no heavy imports.
 """
@@ -16,7 +16,7 @@ ENVIRONMENT = "UNLEARNING_KEY_FILE"
 IN_DIRECTORY = "identifier-key"
 """Name of the key's file in a directory that keeps its own key."""
 POINTER = "key-file.json"
-"""Name of the file in a directory that names the key's path, if the key is elsewhere."""
+"""Name of the file that contains the path of the key. A directory has this file if its key is elsewhere."""
 
 
 class MissingKeyError(DataError):

@@ -1,11 +1,11 @@
 """The command `migrate`: people in a directory of an earlier release get pseudonyms, and the key can move elsewhere.
 
-The whole ledger changes in one SQLite transaction, in the same file. After a kill or a full disk, the ledger is the old
-one or the new one. A `request` at the same moment waits, and finds the new ledger. If the new ledger were a second
-file, renamed over the first, the writes of a command that has the first file open would be lost. Nothing is drawn at
-random, so a directory and its backup are converted to the same ledger. Heads and receipts stay as they were, because
-they have always used pseudonyms. Only the hashes that chain events change. The old hashes are kept as keyed digests,
-because they were computed from plain identifiers.
+The whole ledger changes in one SQLite transaction, and no second file is made for the new ledger. After a kill or a
+full disk, the ledger is the old one or the new one. A `request` at the same moment waits, and finds the new ledger. If
+the new ledger were a second file, renamed over the first, the writes of a command that has the first file open would be
+lost. Nothing is drawn at random, so a directory and its backup are converted to the same ledger. Heads and receipts
+stay as they were, because they have always used pseudonyms. Only the hashes that chain events change. The old hashes
+are kept as keyed digests, because they were computed from plain identifiers.
 """
 
 import os

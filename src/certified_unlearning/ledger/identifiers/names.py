@@ -13,7 +13,7 @@ from typing import ClassVar
 from certified_unlearning.data.tables.spellings import Group, folded, likely_spellings
 
 UNNAMED = "an identifier that differs from it only in blanks, case, encoding, or how a number is written"
-"""The words with which messages name another spelling of an identifier if the ledger has only its pseudonym."""
+"""The text that messages show in place of a similar identifier if the ledger has only its pseudonym."""
 
 
 def pseudonym(key: bytes, identifier: str) -> str:
@@ -69,15 +69,15 @@ class Names(ABC):
 
     @abstractmethod
     def recognised(self, identifier: str, stored: str) -> str | None:
-        """Return the identifier of a stored person, given a similar identifier; None if it cannot be found out."""
+        """Return the identifier of a stored person, given a similar identifier; None if it cannot be determined."""
 
     def in_words(self, identifier: str, stored: str) -> str:
-        """Return the words with which messages name a stored person, given a similar identifier."""
+        """Return the text by which messages name a stored person whose identifier is similar to ``identifier``."""
         known = self.recognised(identifier, stored)
         return UNNAMED if known is None else repr(known)
 
     def with_difference(self, identifier: str, stored: str) -> str:
-        """Return the words of `in_words`, and the difference between the two identifiers."""
+        """Return the text of `in_words`, followed by the difference between the two identifiers."""
         known = self.recognised(identifier, stored)
         if known is None:
             return UNNAMED
@@ -177,4 +177,4 @@ class Pseudonyms(Names):
 FORMATS: Mapping[int, type[Names]] = {0: Identifiers, 2: Pseudonyms}
 """The formats of names by number (SQLite's ``user_version``; earlier releases did not set it, so it is 0)."""
 PRESENT = 2
-"""The number of the format of new ledgers."""
+"""The format of names in new ledgers: a key of `FORMATS`."""

@@ -115,7 +115,7 @@ def append(path: Path, size: int, rows: Sequence[Row]) -> None:
 
 
 def cut(path: Path, size: int) -> None:
-    """Cut a log off after ``size`` bytes.
+    """Truncate a log to ``size`` bytes.
 
     Raises:
         StorageError: The log cannot be written.

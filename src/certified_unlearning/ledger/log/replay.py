@@ -3,8 +3,8 @@
 The events since the backup are appended as they were, so earlier heads and receipts stay valid. Files that belong to
 some of these events are gone: weights, secrets, rows that were added. If these files are needed, one more event,
 ``restored``, records the event from which the model continues. The requests since then wait again, and `apply` answers
-them. Versions that were published in the meantime stay published: `State.lost` has these versions, and certificates
-count them or state less (`certificate.lost`).
+them. Versions that were published in the meantime stay published: `State.lost` contains these versions. Certificates
+count them, or make weaker statements (`certificate.lost`).
 
 If a command was killed after it had written the second copy of the log and before it committed, the directory lacks
 events whose files it has. Then nothing is lost, and no ``restored`` is recorded.

@@ -18,7 +18,7 @@ from certified_unlearning.text import counted
 
 
 class Last(NamedTuple):
-    """The last event of a ledger; number 0 and `file.GENESIS` before the first event."""
+    """The last event of a ledger. Before the first event, its number is 0, and its hash is `file.GENESIS`."""
 
     sequence: int
     hash: str
@@ -33,7 +33,8 @@ class Standing(NamedTuple):
         has_newer_version: Whether one of these events published a version of the model, so that the directory has an
             old version.
         behind: The number of events that the log lacks; they are written together with the next event.
-        trouble: The reason why the log cannot be used: it is missing, damaged, or has different events.
+        trouble: The reason why the log cannot be used: the log is missing, is damaged, or has events that differ from
+            those of the ledger.
         has_other_events: Whether the log has different events. It may then have more events than the directory, for
             example if the directory is a backup from before a migration.
     """
@@ -110,12 +111,12 @@ def follow(
         path: Path of the log.
         directory: The model directory, for messages.
         before: The last event before the transaction.
-        hash_of: A function that returns the hash of an event, also of the transaction's events.
-        rows_after: A function that returns the events after a given one, including the transaction's.
+        hash_of: A function that returns the hash of an event, including the events of the transaction.
+        rows_after: A function that returns all events after a given event, including the events of the transaction.
         is_new: Whether the transaction itself sets this path as the log's place, so that the file may not exist yet.
 
     Returns:
-        A function that undoes the writing; call it if the transaction fails.
+        A function that restores the log as it was. Call this function if the transaction fails.
 
     Raises:
         DataError: The log is ahead of the ledger, is damaged, or has different events.
@@ -144,7 +145,7 @@ def _rows_ahead(path: Path, last: Last) -> list[Row]:
     rows = read_log(path).rows
     if not 0 < last.sequence <= len(rows) or rows[last.sequence - 1][6] != last.hash:
         raise _OtherEventsError(
-            f"{path} is the log of another directory or of another history of this directory, or only one of log and "
-            "directory was migrated (in that case, run `unlearn migrate`)"
+            f"{path} is the log of another directory or of another history of this directory, or only one of the "
+            "log and the directory was migrated (in that case, run `unlearn migrate`)"
         )
     return rows[last.sequence :]

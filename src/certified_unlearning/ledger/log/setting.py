@@ -16,7 +16,7 @@ class Moved(NamedTuple):
 
     Attributes:
         path: The second place of the log from now on; None if the log is kept only in the directory.
-        before: The second place until now; None if there was none. The file there is left unchanged.
+        before: The previous second place of the log; None if there was none. The file there is left unchanged.
         head: The head of the log.
         ahead: The number of events that the earlier file has and the directory lacks, as after a restore.
     """
@@ -35,7 +35,8 @@ def set_log(path: Path, to: Path | None) -> Moved:
         to: A new file, or a file with a log of this directory. None means that the log has no second place any more.
 
     Raises:
-        ParameterError: The file is in the model directory, is itself a directory, or its directory does not exist.
+        ParameterError: ``to`` is in the model directory, ``to`` is a directory, or the parent directory of ``to`` does
+            not exist.
         DataError: The directory cannot be read or is behind its present log, or the file is not a log of this
             directory.
         StorageError: The file or the ledger cannot be written.
@@ -54,7 +55,8 @@ def checked_place(to: Path, directory: Path) -> Path:
     """Return the path of a log's second place, as an absolute path.
 
     Raises:
-        ParameterError: The path is in the model directory, is itself a directory, or its directory does not exist.
+        ParameterError: ``to`` is in the model directory, ``to`` is a directory, or the parent directory of ``to`` does
+            not exist.
     """
     place = to.resolve()
     if place.is_relative_to(directory.resolve()):
@@ -69,7 +71,8 @@ def checked_place(to: Path, directory: Path) -> Path:
 def require_present(ledger: Ledger, *, version: bool = False) -> None:
     """Raise `LedgerError` if the second copy of the log has more events, as after a restore from a backup.
 
-    A log with different events may have more, too, for example if a backup from before `migrate` was restored.
+    The error is also raised if the two logs have different events. The log outside the directory may then have more
+    events, for example if a backup from before `migrate` was restored.
 
     Args:
         ledger: The ledger.

@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
 
 class Regularised(Protocol):
-    """The plan of a linear model. Alternatives are compared by the strength of its regulariser."""
+    """The properties of a linear model's plan that `Advice` uses, such as the strength of the regulariser."""
 
     n: int
     classes: int
@@ -87,10 +87,11 @@ class Advice(ABC, Generic[PlanT]):
     def _option(
         self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1, shares: Shares = None
     ) -> Option | None:
-        """Return a model of the same mechanism with ``C``, epsilon or records multiplied; None if it cannot be planned.
+        """Return a model of the same mechanism with other settings; None if such a model cannot be planned.
 
-        The argument ``C`` is a factor on the present ``C``, and counts for the class with the largest weight.
-        ``shares`` are the factors on the losses of each class's records; by default, the present factors.
+        ``C``, ``epsilon`` and ``records`` are factors on the present ``C``, the present epsilon and the present number
+        of records. The ``C`` that is multiplied is that of the class with the largest weight. ``shares`` are the
+        factors on the losses of each class's records; by default, the present factors.
         """
 
     def _expected_again(self) -> PredictionScores:
@@ -109,12 +110,12 @@ class Advice(ABC, Generic[PlanT]):
         """Yield advice against noise. It applies if the same model without noise is better."""
         if same.is_better_than(self.worth):
             yield (
-                f"noise is the trouble: without it the same model has {same.in_words()} instead of "
-                f"{self.worth.in_words()}; what helps in a new `unlearn init`: {self._against_noise(same)}"
+                f"the problem is the noise: without it the same model has {same.in_words()} instead of "
+                f"{self.worth.in_words()}; in a new `unlearn init`, this helps: {self._against_noise(same)}"
             )
 
     def _regulariser(self, same: PredictionScores) -> Iterator[str]:
-        """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
+        """Yield a larger ``C`` if it improves the model, both without noise and with the noise that it requires."""
         weaker = self.trial.expected(self.plan.strong_convexity / MORE)
         # A larger C alone may move probabilities across one half. Another threshold does this without a new model.
         if not (weaker.is_better_than(same) and weaker.fits_better_than(same)):
@@ -127,7 +128,7 @@ class Advice(ABC, Generic[PlanT]):
         for option in options:
             if option is not None and all(option.expected.is_better_than(each) for each in least):
                 yield (
-                    f"the regulariser is the trouble: a new `unlearn init` with {option.words} would give "
+                    f"the problem is the regulariser: a new `unlearn init` with {option.words} would give "
                     f"{option.expected.in_words()} instead of {self.worth.in_words()}"
                 )
                 return
@@ -136,7 +137,7 @@ class Advice(ABC, Generic[PlanT]):
         """Yield a better threshold for a rare class, if it improves the predictions."""
         if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
             return
-        how = "divide each class' probability by its mean over these records before you compare them"
+        how = "divide each class's probability by its mean over these records before you compare them"
         other = ""
         if self.plan.classes == 2:
             other = (
@@ -155,7 +156,10 @@ class Advice(ABC, Generic[PlanT]):
         )
 
     def _weights(self, same: PredictionScores) -> Iterator[str]:
-        """Yield weights of classes, if the model has none and if weights help even with the noise that they need."""
+        """Yield advice to weight classes.
+
+        It applies to a model without weights if weights improve the model in spite of the noise that they need.
+        """
         if self.table.class_weight is not None or same.auc < RANKS:
             return
         named = suggested_weights(dict(zip(map(str, self.table.classes or ()), self.trial.counts, strict=True)))
@@ -179,7 +183,7 @@ class Advice(ABC, Generic[PlanT]):
             )
 
     def _C(self, times: float) -> float:
-        """Return scikit-learn's ``C``, multiplied by ``times``, as a flag of `unlearn init` gives it."""
+        """Return the value of the flag ``--C`` of `unlearn init` that multiplies the present ``C`` by ``times``."""
         return self._largest_C(times) / weights_of(self.table).largest
 
     def _largest_C(self, times: float) -> float:

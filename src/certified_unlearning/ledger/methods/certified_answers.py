@@ -29,13 +29,16 @@ from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class CertifiedAnswers(Method[EnsemblePlan]):
-    """An ensemble of certified networks. A record's number, that of its row in the table, never changes."""
+    """An ensemble of certified networks.
+
+    The number of a record is the number of its row in the table, and never changes.
+    """
 
     plans = (EnsemblePlan,)
     stays_on_the_cpu = True
     no_additions = (
-        "its slices were drawn for the records that there were at `unlearn init`, and the bounds of its certified "
-        "answers allow for records that leave a shard, not for new records"
+        "its slices were drawn for the records at `unlearn init`, and the bounds of its certified answers "
+        "allow for records that leave a shard, not for new records"
     )
 
     def learn(self, device: torch.device) -> Outcome:
@@ -109,9 +112,9 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         )
 
     def shards(self, secret: Secret | None) -> CertifiedShards:
-        """Return the ensemble that a secret holds, on the training copy."""
+        """Return the ensemble that is stored in a secret. Its rows and labels come from the training copy."""
         if secret is None:
-            raise DataError("the secret state is missing, without which nothing can be answered or removed")
+            raise DataError("the secret state is missing; without it, nothing can be answered or removed")
         header, (rows, labels) = secret.header, self._training()
         standing = ShardState(self._plan.sharding)
         standing.left, standing.pending = header["left"], header["pending"]
@@ -137,7 +140,7 @@ class CertifiedAnswers(Method[EnsemblePlan]):
         """Return the rows as networks read them, and the classes as numbers; both are zero for removed records.
 
         Raises:
-            DataError: A file cannot be read, or has another size than `unlearn init` gave it.
+            DataError: A file cannot be read, or its size is not the same as at `unlearn init`.
         """
         plan = self._plan
         rows = numbers(self._directory.features, np.float32, plan.n * plan.features).reshape(plan.n, plan.features)

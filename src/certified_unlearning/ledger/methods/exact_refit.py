@@ -2,7 +2,7 @@
 
 The minimiser is secret, and so is the matrix of the next Newton step. Both are kept next to the published weights until
 the next `apply`. They depend on removed records until the data are read again. The plan limits the number of removals
-until that reading. A reading learns anew: it uses nothing of the earlier secret state.
+until that reading. Each reading trains the model from scratch, and uses nothing of the earlier secret state.
 """
 
 import functools
@@ -57,7 +57,10 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes and for regression; for more classes, a certified refit by passes or from zero."""
+    """Newton removal for two classes and for regression; certified refits for more classes.
+
+    A certified refit corrects the weights by passes over the data, or learns from zero.
+    """
 
     plans = (RefitPlan,)
     advice = RefitAdvice
@@ -79,7 +82,7 @@ class ExactRefit(Method[RefitPlan]):
     def planned(
         self, answered: Sequence[Answered], rows: Sequence[int], added: int = 0, waiting: Waiting | None = None
     ) -> Removal:
-        """Return the removal, which takes no noisy steps, after a check that the added records can be added.
+        """Check that the added records can be added, and return the removal, which takes no noisy steps.
 
         Raises:
             AssumptionError: float64 is too coarse for the budget of that many records, or for the sums over the waiting
@@ -107,7 +110,7 @@ class ExactRefit(Method[RefitPlan]):
             # The model is learned from zero: neither the old weights nor their matrix are used.
             return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition", batch.version)
         if secret is None:
-            raise DataError("the secret weights are missing, without which nothing can be removed")
+            raise DataError("the secret weights are missing; without them, nothing can be removed")
         plan, since = self.plan_after(answered), _counts(answered).since_read
         model, (left, labels) = _model_of(secret, plan), self._training(plan, batch.version)
         if not isinstance(model, Model):

@@ -1,6 +1,6 @@
 """Models by federated averaging that unlearn clients exactly. A client is an identifier with all its rows.
 
-The state is secret. For each round, the state has the model and the sum of the clients' messages, with and without
+The state is secret. For each round, the state contains the model and the sum of the clients' messages, with and without
 noise. The state does not depend on clients that have left. As in `methods.exact_steps`, the seed of a removal is kept
 with the version before the removal. So an `apply` that is killed and run again has the result that the first run would
 have had, up to rounding.
@@ -46,7 +46,7 @@ class FederatedSteps(Method[FederatedPlan]):
     stays_on_the_cpu = True
     needs_what_it_removes = True
     no_audits = "its clients leave with all their rows, and the canaries of an audit are single records"
-    no_additions = "sums of clients' messages are divided by the number of clients that there were at `unlearn init`"
+    no_additions = "sums of clients' messages are divided by the number of clients at `unlearn init`"
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -92,7 +92,7 @@ class FederatedSteps(Method[FederatedPlan]):
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
-        """Recompute each round's sum and model from the round before, and the published weights; see `Method.check`."""
+        """Recompute the published weights, and each round's sum and model from the round before; see `Method.check`."""
         owners = self._owners()
         run, _ = self._kept(secret, owners)
         learner = self._plan.learner_of(self._plan.method_of(self._clients(owners)))
@@ -166,7 +166,10 @@ class FederatedSteps(Method[FederatedPlan]):
 
 
 class _WithoutTheirRows(FederatedAveraging):
-    """Federated averaging for a removal of clients whose rows are gone: their messages are computed as a difference."""
+    """Federated averaging for a removal of clients whose rows were zeroed before the removal finished.
+
+    The sum of these clients' messages is the kept sum minus the sum of the remaining clients' messages.
+    """
 
     def __init__(self, method: FederatedAveraging, run: QueryRun, gone: torch.Tensor) -> None:
         super().__init__(method.train, method.start(), method.settings)

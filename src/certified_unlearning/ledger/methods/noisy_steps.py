@@ -31,11 +31,15 @@ from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA
 
 WITHOUT = " without --sigma and --steps"
 STRONGER = (10, 100)
-"""Factors by which ``C`` is decreased in trials, if noise is the trouble."""
+"""Factors by which ``C`` is decreased in trials if the problem is the noise."""
 
 
 class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
-    """Advice to use less noise, more epsilon or records, a stronger regulariser, or Newton removal with less noise."""
+    """Advice that helps against noise.
+
+    The advice is to use less noise, a larger epsilon, more records, a stronger regulariser, or Newton removal with less
+    noise.
+    """
 
     def _against_noise(self, same: PredictionScores) -> str:
         learner = self.plan
@@ -105,7 +109,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     plans = (LangevinLearner, MiniBatchLearner)
     advice = NoisyAdvice
     no_additions = (
-        "its noise and its steps were planned for the records that there were at `unlearn init`, and its certificates "
+        "its noise and its steps were planned for the records at `unlearn init`, and its certificates "
         "add up one stream of removals from these records"
     )
 

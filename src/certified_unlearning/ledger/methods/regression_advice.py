@@ -50,7 +50,7 @@ class RegressionTrial(NamedTuple):
     noise: float
 
     def sentences(self, found: float) -> list[str]:
-        """Return sentences on what the trouble is, and on what helps.
+        """Return sentences that say what the problem is, and what helps.
 
         Args:
             found: The R^2 of the current version on these records.
@@ -58,23 +58,23 @@ class RegressionTrial(NamedTuple):
         spread = float(self.targets.std())
         if spread < LEAST_SPREAD:
             return [
-                f"the range of the label is the trouble: it is {2 / spread:.0f} times as wide as the label's standard "
-                "deviation, and noise and regulariser grow in proportion to this range; what helps in a new `unlearn "
-                "init`: a narrower --range of the label, which must be known beforehand"
+                f"the problem is the range of the label: it is {2 / spread:.0f} times as wide as the label's standard "
+                "deviation, and noise and regulariser grow in proportion to this range; in a new `unlearn "
+                "init`, this helps: a narrower --range of the label, which must be known beforehand"
             ]
         same, usual = self.expected(1, 0), self.expected(1, USUAL_SIGMA)
         said = list[str]()
         if self.noise > USUAL_SIGMA and usual >= found + GAIN and self._is_possible(1):
             said.append(
-                f"noise is the trouble: without it the same model has R^2 {same:.3f} instead of {found:.3f}; what "
-                f"helps in a new `unlearn init`: {self._flags(1)} (R^2 {usual:.3f})"
+                f"the problem is the noise: without it the same model has R^2 {same:.3f} instead of {found:.3f}; in a "
+                f"new `unlearn init`, this helps: {self._flags(1)} (R^2 {usual:.3f})"
             )
         larger = {times: self.expected(times, USUAL_SIGMA) for times in LARGER if self._is_possible(times)}
         best = max(larger.values(), default=-np.inf)
         if best >= max(same, found, 0) + GAIN:
             times = next(times for times, expected in larger.items() if expected >= best - GAIN)
             said.append(
-                f"the regulariser is the trouble: a new `unlearn init` with {self._flags(times)} would give R^2 "
+                f"the problem is the regulariser: a new `unlearn init` with {self._flags(times)} would give R^2 "
                 f"{larger[times]:.3f} instead of {found:.3f}"
             )
         if not said and same < LITTLE:

@@ -36,8 +36,8 @@ _NO_PROBABILITY = (
     "Closer to 50 % is better; 100 % would be certainty."
 )
 _HALF = (
-    "The half is neither the probability that somebody finds a record, nor the part of the data that remains. Half is "
-    "the best possible value. If all guesses were right, that would be certainty."
+    "That half of the guesses are right does not mean that somebody finds a record with probability one half, or that "
+    "half of the data remains. Half is the best possible value. If all guesses were right, that would be certainty."
 )
 _NOT_COVERED = "What the result does not cover"
 _ANSWER_SHOULD_SAY = "The operator's answer should say"
@@ -66,7 +66,7 @@ class Letter:
         answering: The version that carried the request out; None if there is none yet.
         head: The head of the log.
         unfinished: Whether files of earlier versions may be left.
-        kept: The words for what the log keeps of the person: the identifier, or a pseudonym of it.
+        kept: The phrase for what the log keeps about the person: the identifier, or a pseudonym of the identifier.
         is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
         made_with: The numbers of the versions that were made with the records.
         lost_answers: The versions that were made without the records, and that a restore lost.
@@ -126,8 +126,9 @@ class Letter:
             return (folder, *finish, f"`{self.request_command}` requests the removal.")
         kept = (
             f"The request is entry {self.request.sequence:,} of the log. A single entry cannot be deleted, so "
-            f"{self.kept}, the number of records and the dates are kept as long as the folder is. For you, these are "
-            "personal data. Your letter to the person has to say how long you keep the folder, and on what legal basis."
+            f"{self.kept}, the number of records and the dates are kept as long as the folder is. In your hands, these "
+            "are personal data. Your letter to the person has to say how long you keep the folder, and on what legal "
+            "basis."
         )
         if self.is_lost:
             others = "Remove the records from the original file and all other copies, and do not add them again."
@@ -188,7 +189,7 @@ class Letter:
             f"asked. A record is one entry of data. {self.name} is the operator's identifier for you. Data under other "
             "identifiers are not covered.",
             "The page can be attached to the operator's answer. A law may require more than this page says, and the "
-            "page is no legal advice. It does not say to whom data or versions were given; you can ask the operator.",
+            "page is not legal advice. It does not say to whom data or versions were given; you can ask the operator.",
             f"The page was made on {_day(_now())} by certified-unlearning {code_version()}.",
         )
 
@@ -250,7 +251,7 @@ class Letter:
         later = (
             ""
             if answering is current
-            else f" The current version is version {current.version}, made without the {self._it} as well."
+            else f" The current version is version {current.version}, which was also made without the {self._it}."
         )
         places = f"entries that say where in the data the {self._it} {self._was}"
         if self.unfinished:
@@ -314,7 +315,7 @@ class Letter:
 
     @property
     def _secret_state(self) -> list[str]:
-        """The certificate's statements about a secret state that only learning anew replaces."""
+        """The certificate's statements about a secret state that is replaced only when the model is learned anew."""
         return [each for each in self.certified.not_promised if each in SECRET_STATES]
 
     def _conditions(self) -> tuple[str, ...]:
@@ -324,8 +325,8 @@ class Letter:
             weaker = (
                 ""
                 if self._weaker is None
-                else " If only that condition is not met, experts find a different and weaker statement at the end of "
-                "this page."
+                else " If only that condition is not met, experts can find a different and weaker statement at the end "
+                "of this page."
             )
             unknown = (
                 "Often nobody can know whether the first condition is met, because nobody has to give a "
@@ -348,7 +349,7 @@ class Letter:
 
     @property
     def _conditions_stated(self) -> list[str]:
-        """The assumptions that are conditions; the ones about the reasons of requests come first."""
+        """The assumptions that are conditions. Assumptions about the reasons for requests come first."""
         conditions = [each for each in self._assumptions if each not in LEFT_OUT]
         return sorted(conditions, key=lambda each: each not in REACTIONS)
 
@@ -359,12 +360,15 @@ class Letter:
 
     @property
     def _weaker(self) -> str | None:
-        """The statement without the first condition; None if this is not about reasons, or if there is no statement."""
+        """The statement that holds without the first condition.
+
+        None if that condition is not about reasons, or if there is no such statement.
+        """
         return self.certified.with_reactions() if self._depends_on_reasons else None
 
     @property
     def _depends_on_reasons(self) -> bool:
-        """Whether the first condition is about the reasons of requests."""
+        """Whether the first condition is about the reasons for requests."""
         return not REACTIONS.keys().isdisjoint(self._assumptions)
 
     def _shown(self) -> tuple[str, ...]:
@@ -480,7 +484,7 @@ class Letter:
 
     @property
     def release_command(self) -> str:
-        """The command that ends the hold of the request."""
+        """The command that ends the hold on the request."""
         return f"{shell_command('release', self.path)} --id {shlex.quote(self.name)}"
 
     @property
@@ -495,7 +499,7 @@ class Letter:
 
     @property
     def verify_certificate_command(self) -> str:
-        """The command that checks the certificate alone."""
+        """The command that checks only the certificate, without the model's folder."""
         return f"unlearn verify {self._certificate}"
 
     @property
@@ -522,11 +526,11 @@ def _now() -> str:
 
 
 def _date(time: str) -> str:
-    """Return the day of one of the ledger's times in words, in UTC."""
+    """Return the date of a timestamp of the ledger, such as 26 November 2026. These timestamps are in UTC."""
     moment = datetime.fromisoformat(time)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
 
 
 def _day(time: str) -> str:
-    """Return one of the ledger's times or days in words."""
+    """Return a timestamp or date of the ledger as text, such as 26 November 2026 at 10:30 UTC."""
     return f"{_date(time)} at {datetime.fromisoformat(time).astimezone(UTC):%H:%M} UTC" if "T" in time else _date(time)

@@ -1,6 +1,7 @@
-"""Assumptions and limits of certificates, as sentences for people who know no term of the field.
+"""Assumptions and limits of certificates, as sentences for people who do not know the terms of the field.
 
-Certificates keep their own words, which `unlearn verify` compares. A statement without an entry here is shown as it is.
+These sentences are not used in certificates, whose wording is checked by `unlearn verify`. A statement without an entry
+here is shown as it is.
 """
 
 from collections.abc import Iterable
@@ -11,16 +12,17 @@ from certified_unlearning.text import capitalised
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
 _NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
-    "Nobody asked for a removal, and no new record was created, because of something that the model had said. "
-    f"{_EVEN_ONE}"
+    f"Nobody asked for a removal or created a new record because of something that the model had said. {_EVEN_ONE}"
 )
 _NO_RESTORES = (
-    "Nobody asked for a removal, and nobody restored the model's folder from a backup, because of something that the "
-    "model had said."
+    "Nobody asked for a removal or restored the model's folder from a backup because of something that the model had "
+    "said."
 )
+_NO_RECORDS = "Nobody created a new record because of something that the model had said."
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal, and no new record was created, because of something that the model had said. The "
-    f"content of the model's files and the duration of a removal were no reasons for this, either. {_EVEN_ONE}"
+    "Nobody asked for a removal or created a new record because of something that the model had said. Neither "
+    "the content of the model's files nor the duration of a removal was a reason for a removal or a new record. "
+    f"{_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = "Every copy of a version that was made with the removed records may still show information from them."
@@ -35,12 +37,12 @@ _ROUNDING = (
 )
 _SECRET = (
     "Later versions are made from secret files in the model's folder. These files are kept secret, and no older copy "
-    "of them is kept, for example in a backup or a snapshot. A copy that was destroyed before anybody read it does no "
-    "harm."
+    "of them is kept anywhere, not even in a backup or a snapshot. A copy that was destroyed before anybody read it "
+    "does no harm."
 )
 _SECRET_MODEL = (
     "The model's numbers and the other files from which later versions are made are kept secret: others see only the "
-    "model's answers. No older copy of these files is kept, for example in a backup or a snapshot."
+    "model's answers. No older copy of these files is kept anywhere, not even in a backup or a snapshot."
 )
 
 SECRET_STATE = (
@@ -69,7 +71,7 @@ REACTIONS = {
     "for epsilon, not for epsilon_all_releases: requests and restores from backups are fixed in advance and do not "
     "depend on published models": f"{_NO_RESTORES} {_EVEN_ONE}",
     "for epsilon, not for epsilon_all_releases: requests, added records and restores from backups are fixed in advance "
-    "and do not depend on published models": f"{_NO_RESTORES} No new record was created because of that. {_EVEN_ONE}",
+    "and do not depend on published models": f"{_NO_RESTORES} {_NO_RECORDS} {_EVEN_ONE}",
     "requests are oblivious: they were chosen without looking at models, states, or the duration of requests": (
         _NO_REACTIONS_OR_TIME
     ),
@@ -84,8 +86,8 @@ LEFT_OUT = {
         "result does not cover what somebody may learn from this."
     ),
     "nobody infers anything from the last bits of the published weights' noise": (
-        "The calculation treats the noise as perfectly random. A computer makes it with a very small error. The "
-        "result does not cover what an expert may learn from this error."
+        "The calculation treats the noise as perfectly random. The noise that a computer makes has a very small error. "
+        "The result does not cover what an expert may learn from this error."
     ),
     "numbers are exact real numbers": _ROUNDING,
     "arithmetic and Gaussian noise are exact": _ROUNDING,
@@ -162,7 +164,7 @@ PLAIN_WORDS = {
     ),
     "the guarantee does not cover inputs without an answer, and the answers are not differentially private: whether an "
     "input has an answer depends on the records, including removed records, and reveals something about them": (
-        "To some questions the model gives no answer. The list of these questions may show something about the removed "
+        "The model does not answer some questions. The list of these questions may show something about the removed "
         "records."
     ),
     "the guarantee does not cover probabilities, numbers of votes or numbers of shards that abstain, but only labels": (
@@ -171,7 +173,7 @@ PLAIN_WORDS = {
     "the guarantee does not hide which shard is trained again, and when: this does not depend on the contents of "
     "records, but it shows which shards contained removed records, and so does the duration of a request": (
         "The model has several parts. Somebody who sees which part is trained again, and when, learns in which part "
-        "the removed records were, but nothing of their content."
+        "the removed records were, but nothing about their content."
     ),
     "the guarantee does not hold if slices are drawn anew after a removal, or if somebody kept what was published "
     "before a removal": "Answers that the model gave before the removal, and that somebody kept, are not covered.",

@@ -41,15 +41,15 @@ class PersonalReport:
         applied: The time when the removal was carried out, in UTC; None if it was not.
         version: The number of the version that carried the removal out; None if there is none yet.
         current: The number of the current version.
-        share: Upper bound on the share of right guesses of whether the records were in the model; None if the
+        share: Upper bound on the share of right guesses about whether the records were in the model; None if the
             certificate states no such bound, or nothing was removed yet.
         certificate_sha256: Digest of the current certificate's file.
         head: The head of the log.
         sections: The sections of the page.
         operator: Sentences on what the operator can do and needs to know.
         commands: The commands that the page and the sentences for the operator name.
-        like: A similar identifier whose records are in the data, or words for it if only its pseudonym is known. It is
-            for the operator, and is not on the page.
+        like: A similar identifier whose records are in the data; a phrase for the identifier if only its pseudonym is
+            known. It is for the operator, and is not on the page.
     """
 
     identifier: str
@@ -137,8 +137,9 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
             absent = None if request is not None or present else ledger.answered_absent().get(names.stored(name))
             if absent is not None:
                 raise ParameterError(
-                    f"identifier {name!r} is not in the training data: event {absent.sequence} of the log, "
-                    f"{absent.time}, records this answer to the request; `unlearn receipt` proves that"
+                    f"identifier {name!r} is not in the training data, and the log already contains this answer to the "
+                    f"request: event {absent.sequence}, {absent.time}; `unlearn receipt` proves that the answer was "
+                    "recorded"
                 )
             if request is None and not present:
                 hint = "" if like is None else f" (did you mean {names.in_words(name, like)}?)"

@@ -38,7 +38,7 @@ class Head:
         match = _HEAD.fullmatch(text.strip())
         if match is None:
             raise ParameterError(
-                f"{text!r} is no head of a log: a head is a number, a colon and 64 characters from 0 to 9 and a to f"
+                f"{text!r} is not a head of a log: a head is a number, a colon and 64 characters from 0 to 9 and a to f"
             )
         return cls(int(match[1]), bytes.fromhex(match[2]))
 
@@ -86,8 +86,8 @@ def hashes_of(directory: ModelDirectory, ledger: Ledger) -> list[bytes]:
 def leaves_of(directory: ModelDirectory, ledger: Ledger) -> list[Leaf]:
     """Return all leaves of a model directory's log, after a check of its chain.
 
-    If the ledger names people by pseudonyms, the key of identifiers is not needed: the hidden parts from before a
-    migration are stored.
+    If the ledger names people by pseudonyms, the key of identifiers is not needed. Such a ledger stores the hidden
+    parts of the events that were recorded before a migration.
 
     Raises:
         MissingKeyError: The key of identifiers is needed, and cannot be read.

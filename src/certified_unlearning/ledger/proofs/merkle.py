@@ -78,7 +78,7 @@ def consistency_proof(leaves: Sequence[bytes], earlier: int) -> list[bytes]:
 
     Args:
         leaves: The hashes of all leaves.
-        earlier: The number of leaves of the earlier tree, from 1 to all.
+        earlier: The number of leaves of the earlier tree, from 1 to the number of all leaves.
     """
     return _subproof(list(leaves), earlier, is_whole=True)
 

@@ -1,7 +1,7 @@
 """Receipts: proofs that a removal was requested and answered, which anybody can check without the model directory.
 
 A receipt holds the events of one person's request, in which a pseudonym stands for the person. It also holds the hashes
-that lead from each event to the head of the log. It proves that the events were recorded in this order, and which
+that lead from each event to the head of the log. It proves in which order the events were recorded, and which
 certificate belongs to the version that answered the request. A receipt may leave out later events, and it does not
 prove that the steps of a removal were executed.
 """
@@ -55,7 +55,8 @@ class Receipt:
         head: The head of the log to which all proofs lead.
         pseudonym: The pseudonym of the person; None if the receipt only proves that the log grew from an earlier log.
         events: The events of the request by kind: some of `STAGES`, or `ABSENT`.
-        since: An earlier head, and the proof that the log begins with that head's log; None without such a proof.
+        since: An earlier head, and the proof that the log of ``head`` begins with the log of the earlier head; None
+            without such a proof.
         signed: The operator's signature of the head; None without a signature.
     """
 
@@ -178,9 +179,9 @@ def read_receipt(path: Path) -> Receipt:
         signed = None if found["signature"] is None else signature.Signature.read(found["signature"])
         return Receipt(head, name, events, growth, signed)
     except (DataError, ParameterError) as error:
-        raise DataError(f"{path} is no receipt: {error}") from error
+        raise DataError(f"{path} is not a receipt: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path} is no receipt: its fields are not those of a receipt ({error!r})") from error
+        raise DataError(f"{path} is not a receipt: its fields are not those of a receipt ({error!r})") from error
 
 
 def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None = None) -> None:
@@ -188,7 +189,8 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
 
     Args:
         receipt: The receipt.
-        head: A head from another source. The receipt's head must be this head, or its log must begin with this head's.
+        head: A head from another source. The receipt's head must be this head, or the receipt must prove that its log
+            begins with the log of this head.
         public_key: A file with the operator's public key. The head must be signed with the matching private key.
 
     Raises:
@@ -203,13 +205,15 @@ def check(receipt: Receipt, *, head: str | None = None, public_key: Path | None 
     for each in receipt.events.values():
         leaf = each.leaf
         if not merkle.is_included(leaf.hash(), leaf.sequence - 1, receipt.head.size, each.proof, receipt.head.root):
-            raise ReceiptError(f"the event {leaf.kind!r} of the receipt is not in the log of its head")
+            raise ReceiptError(f"the receipt's event {leaf.kind!r} is not in the log of the receipt's head")
     if receipt.pseudonym is not None:
         _check_order(receipt)
     if receipt.since is not None:
         earlier, proof = receipt.since
         if not merkle.is_consistent(earlier.size, earlier.root, receipt.head.size, receipt.head.root, proof):
-            raise ReceiptError(f"the log of the receipt's head does not begin with that of {earlier}")
+            raise ReceiptError(
+                f"the log of the receipt's head does not begin with the log of the earlier head {earlier}"
+            )
     if head is not None:
         known = [receipt.head] + ([] if receipt.since is None else [receipt.since[0]])
         if Head.parse(head) not in known:

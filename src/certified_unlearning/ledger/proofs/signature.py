@@ -72,7 +72,8 @@ def check(signed: Signature, head: str, key_file: Path | None) -> None:
     Args:
         signed: The signature.
         head: The head as commands print it.
-        key_file: A file with the public Ed25519 key in PEM that must match; None for the key that the signature names.
+        key_file: A PEM file with a public Ed25519 key, which must be the key in the signature. None: every key in the
+            signature is accepted.
 
     Raises:
         DataError: The file does not hold such a key.

@@ -15,7 +15,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import DELTA_HELP, Delta
 
 BatchSize = int | Literal["auto"] | None
-"""Number of records in a mini-batch; None: all records; ``auto``: chosen by the number of records."""
+"""Number of records in a mini-batch. None means all records; ``auto`` lets the number of records decide."""
 TargetRange = tuple[float, float] | None
 """The declared range of the label if it is a number to predict, else None."""
 
@@ -37,9 +37,9 @@ class Settings(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weighs_classes: ClassVar[bool] = False
-    """Whether plans of the mechanism accept weights of classes."""
+    """Whether plans of the mechanism accept class weights."""
     takes_text: ClassVar[bool] = False
-    """Whether plans of the mechanism accept sparse rows, into which columns of text are hashed."""
+    """Whether plans of the mechanism accept the sparse rows that result from hashing columns of text."""
     records_are_clients: ClassVar[bool] = False
     """Whether all rows of an identifier together count as one client."""
 
@@ -49,7 +49,7 @@ class Settings(BaseModel, ABC):
         return False
 
     def check(self, mechanism: str, device: str) -> None:
-        """Raise `ParameterError` if a value is invalid whatever the records are; called before the records are read."""
+        """Check values before the records are read; raise `ParameterError` if a value is invalid for all records."""
 
     def check_regression(self, mechanism: str) -> None:
         """Raise `ParameterError` unless the mechanism can learn to predict numbers with these settings."""
@@ -78,10 +78,10 @@ class Settings(BaseModel, ABC):
             features: Number of columns of a row, including the intercept's.
             classes: Number of classes; 1 if the label is a number to predict.
             weights: Weights of the classes' losses; no weights unless the mechanism `weighs_classes`.
-            target_range: The declared range of the label; None for classes. Only mechanisms that pass
+            target_range: The declared range of the label; None for classification. Only mechanisms that pass
                 `check_regression` get a range.
-            sparse: Whether rows are sparse, as rows of text are; only if the mechanism `takes_text`.
-            clients: Number of identifiers; only if the mechanism's `records_are_clients`.
+            sparse: Whether rows are sparse, as rows of text are. They may be sparse only if the mechanism `takes_text`.
+            clients: Number of identifiers. It is given only if `records_are_clients` is true for the mechanism.
 
         Raises:
             ParameterError: A value is invalid.
@@ -113,7 +113,7 @@ def optional(description: str) -> Any:
 
 
 def inverse_strength_field(usual: str) -> Any:
-    """Return the field ``C``; its help states the usual value, which is given in words."""
+    """Return the field ``C``. ``usual`` is the text that states the default value in the field's help."""
     strength = "Inverse strength of the regulariser, as in scikit-learn; the intercept is regularised, too"
     return optional(f"{strength}. Default: {usual}.")
 

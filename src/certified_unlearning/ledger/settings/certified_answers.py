@@ -22,12 +22,12 @@ class EnsembleSettings(Settings):
     slices: int | None = optional("Number of slices of a shard, each with a checkpoint. Default: 2.")
     budgets: tuple[int, ...] | None = optional(
         "Number of records that may leave a shard before it is trained again; repeatable, in increasing order. Small "
-        "budgets certify more answers while few records have left. Default: 1, 2, 4, 8.",
+        "budgets certify more answers as long as few records have been removed. Default: 1, 2, 4, 8.",
     )
     hidden: tuple[int, ...] | None = optional(
         "Number of units of a hidden layer; repeatable. Default: no hidden layer."
     )
-    bound: float | None = optional("Bound to which entries of gradients are clipped. Default: 0.1.")
+    bound: float | None = optional("Clipping bound for the entries of gradients. Default: 0.1.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""

@@ -30,7 +30,7 @@ class RefitSettings(TargetSettings):
     takes_text: ClassVar[bool] = True
 
     C: float | None = inverse_strength_field(
-        "1. With --regression, 1 / C is Ridge's alpha, and many records get a smaller C"
+        "1. With --regression, 1 / C is Ridge's alpha, and the default is smaller if there are many records"
     )
     sigma: float | None = optional("Standard deviation of the noise on published weights. Default: 0.001.")
     records_between_reads: int | None = optional(
@@ -50,8 +50,8 @@ class RefitSettings(TargetSettings):
         """See `Settings.check_regression`."""
         if self.strict_timing:
             raise ParameterError(
-                "strict_timing must be left out with --regression: no bound is known by which counts alone could "
-                "decide when the data are read again"
+                "strict_timing must be left out with --regression: no bound is known that makes it possible to "
+                "decide by counts alone when the data are read again"
             )
 
     def plan(

@@ -29,7 +29,9 @@ class ExactSettings(LinearSettings):
         super().check(mechanism, device)
         require_no_cuda(mechanism, device)
         if self.batch_size is None:
-            raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
+            raise ParameterError(
+                f"batch_size must be a number or 'auto': a batch of {mechanism} never holds all records"
+            )
 
     def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "ExactPlan":
         """See `Settings.plan`."""
@@ -40,13 +42,13 @@ class ExactSettings(LinearSettings):
         return ExactPlan.make(**asked, **numbers)
 
     def words(self, plan: "ExactPlan", weights: ClassWeights) -> Words:
-        """Return a line on the number of steps of learning, and on how often a removal takes steps again."""
+        """Return a line on the number of steps of learning, and on how often a removal repeats steps."""
         from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 
         again = subsampling_tv(n=plan.n, batch_size=plan.batch_size, steps=plan.steps)
         return Words(
             f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'step')} of "
-            f"{counted(plan.batch_size, 'record')}, and removing one record takes steps again with probability at "
+            f"{counted(plan.batch_size, 'record')}, and removing one record repeats steps with probability at "
             f"most {rounded_up(again, 3)} while all {plan.n:,} records are there; with fewer records, this is more "
             "likely"
         )

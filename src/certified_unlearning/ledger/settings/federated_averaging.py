@@ -29,7 +29,9 @@ class FederatedSettings(LinearSettings):
     steps: int | None = optional(
         "Number of rounds. In each round, every client sends its change of the model. Default: 10."
     )
-    local_steps: int | None = optional("Number of steps that a client takes in a round, on all its rows. Default: 10.")
+    local_steps: int | None = optional(
+        "Number of steps that a client takes in a round. Each step uses all rows of the client. Default: 10."
+    )
     step_size: float | None = optional("Step size, for rows of norm 1. Default: 8.")
     clip: float | None = optional("Length to which a client's change of the model in a round is clipped. Default: 3.")
     recompute: float | None = optional(
@@ -57,14 +59,14 @@ class FederatedSettings(LinearSettings):
         return FederatedPlan.make(**asked, **numbers, strong_convexity=self.strong_convexity(numbers["n"], weights))
 
     def words(self, plan: "FederatedPlan", weights: ClassWeights) -> Words:
-        """Return a line on how often a removal takes rounds again, and a warning if there is much noise in scores."""
+        """Return a line on how often a removal repeats rounds, and a warning if there is much noise in scores."""
         from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 
         again = query_recompute_probability(queries=plan.steps, sigma=plan.sigma, bound=plan.clip)
         line = (
             f"{self._about_strength(plan.n, weights)}: learning takes {counted(plan.steps, 'round')} of "
             f"{counted(plan.local_steps, 'step')} by each of {counted(plan.clients, 'client')} (all clients count the "
-            "same, whatever their numbers of rows), and removing one client takes rounds again with probability at "
+            "same, whatever their numbers of rows), and removing one client repeats rounds with probability at "
             f"most {rounded_up(again, 3)}"
         )
         noise = plan.noise_in_scores

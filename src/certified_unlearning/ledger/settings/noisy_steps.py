@@ -30,7 +30,9 @@ class LangevinSettings(TargetSettings):
         "100 / n, divided by the largest weight of a class. If C n is 30 to 100, removals are short and noise is small"
     )
     sigma: float | None = optional("Noise scale. Default: the least that suffices for --steps and --records.")
-    steps: int | None = optional("Number of steps that remove --records records; cannot be combined with --sigma.")
+    steps: int | None = optional(
+        "Number of steps in which --records records are removed; cannot be combined with --sigma."
+    )
     records: int = Field(1, description="Number of records that --steps steps can remove at once.")
     accountant: str = Field(
         "shifted", description=f"Accountant, the analysis that computes epsilon: {', '.join(ACCOUNTANTS)}."

@@ -20,15 +20,15 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
     Args:
         ledger: The ledger.
         unknown: Identifiers of people without records, for whom no removal was requested.
-        terms: The terms of the requests, with the day on which these people asked.
+        terms: The terms of the requests, which include the day on which the people in ``unknown`` asked.
         one_spelling: Whether the people in ``unknown`` differ from the people in the data with similar identifiers.
 
     Returns:
         The time when the answer was recorded, in UTC, for each identifier.
 
     Raises:
-        ParameterError: An identifier names nobody. Or it contains the identifier of a person who is or was in the data,
-            or may be another spelling of that identifier, so that the answer may be wrong.
+        ParameterError: An identifier names nobody, contains the identifier of a person who is or was in the data, or
+            may be another spelling of such a person's identifier. In the last two cases, the answer could be wrong.
     """
     nobody = [each for each in unknown if is_absent(each) or not _may_name(each)]
     if nobody:
@@ -48,7 +48,10 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
 
 
 def _may_name(identifier: str) -> bool:
-    """Return whether this may be somebody's identifier, not punctuation or the last line of a database's output."""
+    """Return whether a text may be an identifier.
+
+    Punctuation and the last line of a database's output are no identifiers.
+    """
     return re.search(r"[^\W_]", identifier) is not None and not re.fullmatch(r"\(\d+ rows?\)", identifier)
 
 

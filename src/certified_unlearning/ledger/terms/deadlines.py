@@ -36,9 +36,9 @@ class Terms:
         """Return the terms that a command's options give.
 
         Args:
-            received: A day, such as 2026-11-26; None if it is not known.
+            received: A date, such as 2026-11-26; None if it is not known.
             due: A number of days after ``received`` (or after today), a number of calendar months such as 1month, or a
-                day.
+                date.
             hold: The reason for a hold; None for no hold.
 
         Raises:
@@ -122,7 +122,7 @@ def _day(text: str, now: date) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError as error:
-        raise ParameterError(f"--received must be a day such as {now}, got {text!r}") from error
+        raise ParameterError(f"--received must be a date such as {now}, got {text!r}") from error
     if day > now:
         raise ParameterError(f"--received must not lie in the future, got {day} (today is {now} in UTC)")
     if (now - day).days > _MOST_DAYS:
@@ -152,8 +152,9 @@ def _due(text: str, start: date) -> date:
 def _months_after(start: date, months: int) -> date:
     """Return the same date of a later month, or the month's last day if it has no such date.
 
-    Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). By its Article 3(4), a period that would end on a
-    holiday or at a weekend ends later. This rule is not applied: holidays differ, and the earlier day is the safe one.
+    Source: Regulation (EEC, Euratom) No 1182/71, Article 3(2)(c). Under Article 3(4) of the same regulation, a period
+    that would end on a holiday or at a weekend ends later. This rule is not applied: holidays differ, and the earlier
+    day is the safe one.
     """
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     return date(year, month + 1, min(start.day, calendar.monthrange(year, month + 1)[1]))

@@ -1,4 +1,4 @@
-"""The command `release`: requests leave their hold, and wait for the next `apply`."""
+"""The command `release`: end the hold of requests, which then wait for the next `apply`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
     Args:
         path: The model directory.
         identifiers: The identifiers of the people whose requests are released.
-        file: More identifiers, as for a request.
+        file: A file with more identifiers, in the form that the command `request` reads.
 
     Raises:
         ParameterError: Nobody is named, a person is named twice, or the request of a person is not on hold.

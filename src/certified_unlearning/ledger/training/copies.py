@@ -95,11 +95,11 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def take(self, rows: Sequence[int]) -> tuple[Rows, NDArray[Any]]:
-        """Return copies of rows of the table and of their labels, as they are stored in the copy."""
+        """Return the given rows of the table and their labels, in new arrays, as the training copy stores them."""
 
     @abstractmethod
     def digests(self, asked: Sequence[Asked]) -> list[str]:
-        """Return keyed digests (HMAC-SHA-256). All digests are computed in one reading of the rows and labels.
+        """Return keyed digests (HMAC-SHA-256). All digests are computed in one pass over the rows and labels.
 
         Raises:
             DataError: A file cannot be read, or is damaged.
@@ -118,9 +118,10 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def changed(self, version: int, gone: Sequence[int], waiting: Waiting | None) -> "TrainingCopy":
-        """Return the copy of the next version, durable: waiting rows are added at its end, and removed rows are empty.
+        """Write and return the copy of the next version, with waiting rows at its end, and with removed rows empty.
 
-        After an interruption at any moment, the call can be repeated with the same result.
+        The returned copy is durable. After an interruption at any moment, the call can be repeated with the same
+        result.
 
         Args:
             version: The next version.
@@ -139,11 +140,14 @@ class TrainingCopy(ABC):
 
     @abstractmethod
     def terms_with(self, waiting: Waiting) -> Terms | None:
-        """Return the numbers of terms in sums over rows, with waiting rows; None if the number of rows gives them."""
+        """Return the numbers of terms in sums over all rows, including waiting rows.
+
+        Return None if the number of rows determines these numbers.
+        """
 
     @abstractmethod
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the places of rows of the table in the copy."""
+        """Return, for each of these rows of the table, its position in the training copy."""
 
 
 class Writer(ABC):

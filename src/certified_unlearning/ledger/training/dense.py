@@ -91,8 +91,8 @@ class DenseFiles(Writer):
     """A writer of rows and labels to their files, block by block.
 
     Args:
-        features: The file of rows, open.
-        labels: The file of labels, open, in the same directory.
+        features: The open file of rows.
+        labels: The open file of labels, in the same directory.
     """
 
     def __init__(self, features: IO[bytes], labels: IO[bytes]) -> None:
@@ -180,7 +180,7 @@ class DenseCopy(TrainingCopy):
     def holds(self, gone: Sequence[int], waiting: Waiting | None, planned: str, key: bytes) -> bool:
         """See `TrainingCopy.holds`. If rows were only zeroed, not added, only the zeroed rows are read.
 
-        The other rows were read before.
+        All other rows were read when the previous state was checked.
         """
         if waiting is not None:
             return self.digests([Asked(key)]) == [planned]
@@ -204,7 +204,7 @@ class DenseCopy(TrainingCopy):
         synchronise(self.place)
 
     def _files_of(self, waiting: Waiting) -> list[tuple[Path, Path, int]]:
-        """Return each file of the copy, the file whose rows wait to enter it, and the number of bytes of a row."""
+        """Return, for each file of the copy: the file, the file that is appended to it, and the bytes of a row."""
         directory, (labels, kind) = self._directory, labels_of(self._directory)
         return [
             (directory.features, directory.added_features(waiting.version), 4 * self._features),
@@ -230,7 +230,7 @@ class DenseCopy(TrainingCopy):
         return int(left[0]) if len(left) else None
 
     def terms_with(self, waiting: Waiting) -> None:
-        """See `TrainingCopy.terms_with`. Return None, because the number of rows determines these numbers."""
+        """See `TrainingCopy.terms_with`. Return None, because the number of rows determines the numbers of terms."""
 
     def positions(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
         """See `TrainingCopy.positions`."""
@@ -246,7 +246,7 @@ def _size(path: Path) -> int:
 
 
 def _blocks(path: Path, size: int, row_bytes: int) -> Iterator[memoryview]:
-    """Yield the first ``size`` bytes of a file, some rows at a time. Each block reuses the memory of the one before.
+    """Yield the first ``size`` bytes of a file, in blocks of whole rows. Each block reuses the last one's memory.
 
     Raises:
         DataError: The file cannot be read, is shorter, or ends within a row.

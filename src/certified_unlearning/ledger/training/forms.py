@@ -20,12 +20,12 @@ def copy_of(directory: ModelDirectory, features: int, version: int) -> TrainingC
 
 @contextmanager
 def beginning(directory: ModelDirectory, *, sparse: bool, targets: bool) -> Iterator[Writer]:
-    """Yield a writer of the first version's copy, which is durable after the block.
+    """Yield a writer of the first version's training copy. The copy is durable after the block.
 
     Args:
         directory: The model directory.
         sparse: Whether rows are sparse.
-        targets: Whether the labels are numbers to predict.
+        targets: Whether the labels are numeric targets, not classes.
     """
     if sparse:
         with _sparse_file(directory.sparse_rows(1)) as writer:
@@ -38,7 +38,10 @@ def beginning(directory: ModelDirectory, *, sparse: bool, targets: bool) -> Iter
 
 @contextmanager
 def adding(directory: ModelDirectory, version: int) -> Iterator[Writer]:
-    """Yield a writer for the files in which the rows that a version adds wait. The rows are durable after the block."""
+    """Yield a writer for the files that hold the new rows of a version until the version is made.
+
+    The rows are durable after the block.
+    """
     if directory.is_sparse:
         with _sparse_file(directory.added_rows(version)) as writer:
             yield writer

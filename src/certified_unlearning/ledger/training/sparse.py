@@ -85,7 +85,7 @@ def read(path: Path, features: int) -> Content:
 
 
 class SparseFile(Writer):
-    """A writer of rows and labels that become one file."""
+    """A writer that saves rows and labels in one file."""
 
     def __init__(self) -> None:
         self._blocks: list[Content] = []

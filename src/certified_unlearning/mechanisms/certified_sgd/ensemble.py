@@ -62,7 +62,8 @@ class CertifiedEnsemble:
         The draw depends only on the number of records.
 
         Returns:
-            The slices, ``shard x slices + slice``, shape ``(n,)``.
+            The number of each record's slice, shape ``(n,)``. A slice has the number ``shard x slices + place``, where
+            ``place`` is its place in its shard.
         """
         sharding = self.sharding
         found = torch.empty(sharding.n, dtype=torch.int64)
@@ -123,7 +124,8 @@ class CertifiedShards:
         labels: Labels of all records, shape ``(n,)``.
         present: Whether each record is present, shape ``(n,)``.
         slices: Slices that `CertifiedEnsemble.slices` drew, shape ``(n,)``.
-        standing: The numbers of records that left each slice, and of repeated trainings.
+        standing: The state of the shards: counts of the present and the removed records of each slice, and of repeated
+            trainings.
         parameters: Parameters before the first stage and after each, shapes ``(shards, slices + 1, 1, ...)``.
         lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``. The box of a budget that is not
             usable is a point.
@@ -153,7 +155,7 @@ class CertifiedShards:
     def remove(self, records: Iterable[int]) -> None:
         """Remove records without training.
 
-        The shards' parameters still depend on them.
+        The shards' parameters still depend on the removed records.
 
         Raises:
             ParameterError: A record is absent or is named twice.
@@ -230,7 +232,9 @@ class CertifiedShards:
             DataError: A part of the stored state does not follow from the records.
         """
         if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
-            raise DataError("the ensemble that was trained again has other records or other slices than the stored one")
+            raise DataError(
+                "records or slices of the ensemble that was trained again differ from those of the stored ensemble"
+            )
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)
@@ -238,9 +242,9 @@ class CertifiedShards:
                 pairs = zip(getattr(anew, name), getattr(self, name), strict=True)
                 if not all(torch.equal(one[shard, known], two[shard, known]) for one, two in pairs):
                     raise DataError(
-                        f"training shard {shard} again gives other values of `{name}` than those kept; this also "
-                        "happens on another kind of processor, with another version of PyTorch, or if a C++ compiler "
-                        "was added or removed"
+                        f"shard {shard} was trained again, and the values of `{name}` differ from the stored values; "
+                        "this also happens on another kind of processor, with another version of PyTorch, or if a C++ "
+                        "compiler was added or removed"
                     )
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 
@@ -258,7 +262,7 @@ class CertifiedShards:
         return anew
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that later removals need in addition to the records, for a file."""
+        """Return the tensors to store in a file: those that later removals need in addition to the records."""
         found = {"present": self.present, "slices": self.slices}
         for name in ("parameters", "lower", "upper"):
             found |= {f"{name}/{place}": each for place, each in enumerate(getattr(self, name))}
@@ -311,11 +315,11 @@ class CertifiedShards:
             for what, values in (("trained again, ", without), ("", kept)):
                 if not all(bool(one.holds(two).all()) for one, two in zip(box, values, strict=True)):
                     raise DataError(
-                        f"{what}shard {shard} has parameters outside its box of {counted(budget, 'removal')}"
+                        f"{what}shard {shard} has parameters outside its box for {counted(budget, 'removal')}"
                     )
 
     def _train(self, shard: int, first: int) -> None:
-        """Train a shard from a stage on.
+        """Train the stages of a shard, beginning with stage ``first``.
 
         Afterwards, no removed record is pending.
         """

@@ -1,7 +1,7 @@
 """The constants of an ensemble of certified networks for a user's own records, fixed before anything is learned.
 
-They depend on the records only through their number at the start. They are part of the training with which every
-answer is compared, so no request changes them.
+The constants depend on the records only through the number of records at the start. They are part of the training with
+which every answer is compared, so no request changes them.
 """
 
 import secrets

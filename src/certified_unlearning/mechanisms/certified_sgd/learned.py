@@ -31,10 +31,10 @@ class Learned:
         network: The layers.
         bounding: How bounds are computed.
         parameters: The parameters, each of shape ``(1, ...)``.
-        box: A box for each budget, each of shape ``(budgets, ...)``; the boxes are nested.
+        box: Nested boxes, one for each budget. The bounds of every parameter have shape ``(budgets, ...)``.
         budgets: Budget of each box, in ascending order.
         smallest_batch: Number of records in the smallest batch.
-        last: Lines of the last update, which boxes alone do not contain; None if there are no lines.
+        last: Lines of the last update; None if there are no lines. The lines cannot be computed from the boxes.
     """
 
     network: Network
@@ -100,7 +100,7 @@ class Learned:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The parameters, the boxes, and the lines if there are any, by their names in a file."""
+        """The parameters, the boxes and any lines of the last update, as a mapping from their names in a file."""
         found: dict[str, Tensor] = {}
         for place, (values, box) in enumerate(zip(self.parameters, self.box, strict=True)):
             found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
@@ -110,7 +110,11 @@ class Learned:
 
     @property
     def differences(self) -> Differences:
-        """Method of bounding differences of logits: the method in ``bounding``, if the lines that it needs exist."""
+        """Method of bounding differences of logits.
+
+        It is the method in ``bounding``. If that method needs lines of the last update and there are none, it is
+        ``relaxed``.
+        """
         differences = self.bounding.differences
         return "relaxed" if differences == "updated" and self.last is None else differences
 
@@ -152,7 +156,9 @@ class Learned:
         return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
-        """Return a mask of the predictions that the box of the smallest sufficient budget certifies for ``k`` changes.
+        """Return a mask of the predictions that are certified for ``k`` changes.
+
+        The mask is the result of `certified_by` for the smallest budget that covers ``k``.
 
         Raises:
             ParameterError: No budget covers ``k``.
@@ -160,9 +166,9 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return a mask of the predictions that the box of budget number ``run`` certifies.
+        """Return a mask of the predictions that are certified for the budget with the number ``run``.
 
-        With lines, larger boxes may certify further predictions.
+        If predictions are certified by lines, larger boxes are tried, too: they may certify further predictions.
         """
         end = len(self.budgets) if self.draws_lines else run + 1
         box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)

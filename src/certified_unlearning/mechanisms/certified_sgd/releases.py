@@ -1,9 +1,9 @@
-"""Labels of a certified network with differential privacy.
+"""Differentially private labels of a certified network.
 
 The publication depends on radii, so this module checks the conditions under which radii are valid. Certification of a
-label is not privacy. A neighbour's label may not be certified, and answering only certified inputs would publish which
-inputs these are. Here, every input gets a random answer, whose distribution depends on the input's radius
-(`accounting.private.stable_labels`).
+label is not privacy. It is possible that a neighbour's label is not certified, and answering only certified inputs
+would publish which inputs are certified. Here, every input gets a random answer, whose distribution depends on the
+input's radius (`accounting.private.stable_labels`).
 """
 
 import math
@@ -113,7 +113,7 @@ class LabelRelease:
     def labels(self, rows: Tensor) -> list[int | None]:
         """Publish the label of each record; None if the test of stability withholds it. Each record counts as a query.
 
-        Every call draws new random numbers from the operating system, which cannot be repeated.
+        Every call draws new random numbers from the operating system, so no call can be repeated.
 
         Args:
             rows: Records in the form that the network expects, shape ``(records, ...)``. Their choice must not depend
@@ -125,7 +125,7 @@ class LabelRelease:
         left = self.queries - self.answered
         if len(rows) > left:
             raise ParameterError(
-                f"the number of rows must be at most {left}, the number of queries left of {self.queries}, got "
+                f"the number of rows must be at most {left}, because {left} of {self.queries} queries are left, got "
                 f"{len(rows)}"
             )
         self.answered += len(rows)

@@ -1,7 +1,7 @@
 """Training with boxes: the batches, the starts, and the training itself.
 
-Nothing is chosen from the data. Batches consist of fixed places, whose draw depends only on the number of records. The
-start is drawn from a seed. If a record leaves, its place stays empty.
+Nothing is chosen from the data. Batches consist of fixed places. The draw of the places depends only on the number of
+records. The start is drawn from a seed. If a record leaves, its place stays empty.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 
 @dataclass(frozen=True)
 class CertifiedSgd:
-    """The settings of training a network, and the neighbouring data sets that its boxes cover.
+    """The settings for training a network, and the neighbouring data sets that its boxes cover.
 
     Attributes:
         network: The layers.
         descent: The rule by which parameters follow gradients.
-        batch_size: Number of places in a batch. Places that do not fill a batch are left out, for every data set.
+        batch_size: Number of places in a batch. For every data set, places that do not fill a batch are left out.
         epochs: Number of passes over the batches, which are the same in every pass.
         neighbourhood: The data sets that the boxes cover. Its means must be over present records.
         bounding: Method of computing bounds.
@@ -46,7 +46,7 @@ class CertifiedSgd:
         require_count(least=1, batch_size=self.batch_size, epochs=self.epochs)
         if self.neighbourhood.normaliser != "present" or self.neighbourhood.order_free:
             raise ParameterError(
-                "neighbourhood must stand for means over the present records of fixed batches, got normaliser="
+                "neighbourhood must describe fixed batches, with means over their present records, got normaliser="
                 f"{self.neighbourhood.normaliser!r} and order_free={self.neighbourhood.order_free}"
             )
 
@@ -103,7 +103,9 @@ class CertifiedSgd:
             IntervalError: Bounds overflow.
         """
         if [*budgets] != sorted({*budgets}) or not budgets or budgets[0] < 0:
-            raise ParameterError(f"budgets must be whole numbers, at least 0, in rising order, got {tuple(budgets)}")
+            raise ParameterError(
+                f"budgets must be whole numbers of at least 0 in increasing order, got {tuple(budgets)}"
+            )
         batches = _batches(rows, labels, places, present, public)
         trained = train(
             self.network,
@@ -185,7 +187,7 @@ def initial_parameters(network: Network, generator: torch.Generator) -> Paramete
 
 
 def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:
-    """Return a network of dense layers for a number of classes.
+    """Return a network of dense layers for the given number of classes.
 
     The network for two classes has one logit.
     """

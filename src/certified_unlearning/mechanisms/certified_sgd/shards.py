@@ -73,7 +73,8 @@ class ShardState:
         pending: Number of records of each slice that left after its shard was last trained.
         trainings: Number of times that a shard was trained again.
         stages: Total number of stages that were trained again.
-        gradients: Total number of gradients of single records, counting one pass of each of these stages.
+        gradients: Total number of gradients of single records in the stages that were trained again, with one pass for
+            each stage.
     """
 
     sharding: Sharding
@@ -91,12 +92,12 @@ class ShardState:
         """Update the state for records that leave.
 
         Raises:
-            ParameterError: A slice has fewer records than should leave.
+            ParameterError: A slice has fewer records than are to be removed from it.
         """
         for place, count in places:
             if not 0 <= place < len(self.left) or not 0 < count <= self.left[place]:
                 raise ParameterError(
-                    f"places must be pairs of a slice and the number of its present records that leave, got "
+                    f"places must be pairs of a slice and the number of its present records to remove, got "
                     f"{place, count}"
                 )
             self.left[place] -= count
@@ -107,7 +108,9 @@ class ShardState:
         return sum(self.pending[self._of(shard)])
 
     def usable(self, shard: int) -> int:
-        """Return the number of budgets that got boxes in the shard's last training: those below its smallest batch.
+        """Return the number of budgets that got boxes in the shard's last training.
+
+        These are the budgets that are smaller than the number of records in the shard's smallest batch.
 
         A stage learns from all records of its slices at once. So the smallest batch is that of the first slice that had
         a record. More removals would leave a batch empty, and an empty batch has no mean to bound.

@@ -17,8 +17,8 @@ class Votes:
     """The answers of an ensemble for some records.
 
     Attributes:
-        labels: The class with most votes, the first one in a tie; `NO_ANSWER` if unknown votes could change it. Shape
-            ``(records,)``.
+        labels: The class with the most votes, the first one in a tie; `NO_ANSWER` if unknown votes could change the
+            label. Shape ``(records,)``.
         abstaining: Number of shards with unknown votes, shape ``(records,)``.
     """
 
@@ -33,7 +33,7 @@ def decided(possible: Tensor) -> Votes:
     assignments decide for all, and no label is withheld unnecessarily.
 
     Args:
-        possible: Whether each shard may vote for each class, shape ``(shards, records, classes)``. If a single class is
+        possible: Whether each shard may vote for each class, shape ``(shards, records, classes)``. If only one class is
             possible, the vote is known.
     """
     known = possible.sum(dim=-1) == 1

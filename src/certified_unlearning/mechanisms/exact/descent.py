@@ -5,9 +5,10 @@ it. At the first iteration whose test fails, the direction changes, and the foll
 edited records. Source: Ullah (dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10
 and 19 to 24, corrected.
 
-Exact unlearning means: the whole trajectory has the distribution of one that was learned on the edited records alone.
-Up to rounding (`ExactDescent.refresh`), this holds for requests that were chosen without looking at models, states and
-randomness. Exactness needs gradients that are sums over single records, but neither convexity nor a bound on gradients.
+Exact unlearning means that the whole trajectory has the same distribution as a trajectory that was learned on the
+edited records alone. Up to rounding (`ExactDescent.refresh`), this holds for requests that were chosen without looking
+at models, states and randomness. Exactness needs gradients that are sums over single records, but neither convexity nor
+a bound on gradients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +43,7 @@ class ExactDescent(Generic[SettingsT]):
     def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
         """Store constants and records.
 
-        Nothing is computed yet.
+        The constructor computes nothing.
         """
         self.settings = settings
         self.records = records
@@ -105,8 +106,8 @@ class ExactDescent(Generic[SettingsT]):
 
         Args:
             state: The trajectory between edits.
-            tolerance: Largest accepted error, relative to the largest number of the iteration and to 1. Gradients are
-                updated by differences, so rounding adds up over edits.
+            tolerance: Largest accepted error, as a multiple of the largest number of the iteration, or of 1 if that is
+                larger. Gradients are updated by differences, so rounding adds up over edits.
 
         Raises:
             AssumptionError: The trajectory was learned with other constants, or there are too few records.
@@ -262,7 +263,7 @@ def require_more_than_a_batch(n: int, batch_size: int) -> None:
     """Raise `AssumptionError` unless there are more records than batch members, so that a member can be replaced."""
     if batch_size > n - 1:
         raise AssumptionError(
-            f"batch_size must be below the number of records, also after a request, got {batch_size} with n = {n}"
+            f"batch_size must be below the number of records, even after a request, got {batch_size} with n = {n}"
         )
 
 
@@ -277,4 +278,4 @@ def check_batches(batches: Tensor, alive: Alive) -> None:
     if bool((batches.diff(dim=-1) <= 0).any()):
         raise DataError("members of a batch must be distinct and in ascending order")
     if bool((alive.positions(batches) < 0).any()):
-        raise DataError("a batch has a record that is not there")
+        raise DataError("a batch contains a record that is not present")

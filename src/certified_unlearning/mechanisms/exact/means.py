@@ -5,8 +5,9 @@ kinds of stability in their simplest form, to which lower bounds reduce. After a
 distribution of a fresh mean of the edited records, if requests were chosen without looking at values or states. The
 size of the part, or the noise, stays the same as in learning, however many records are inserted and deleted later.
 
-With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the unit
-ball, an edit changes the value with probability at most ``rho``.
+An edit changes the value with probability at most ``rho`` in two cases. In the first case, the part contains
+``m = rho n`` records. In the second case, the records are in the unit ball, and the mean of all of them has noise of
+``sqrt(2 / pi) / (n rho)`` per coordinate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,8 @@ class MeanState:
         values: The published values, shape ``(trials, d)``.
         members: The members of the mean in ascending order, shape ``(trials, m)``, int64; ``m`` is 0 for the mean of
             all records.
-        mean: The mean of all records without noise, shape ``(d,)``; zeros if the mean is of a part.
+        mean: The mean of all records before noise is added, shape ``(d,)``; zeros for the mean of a part of the
+            records.
     """
 
     alive: Alive
@@ -49,7 +51,7 @@ class MeanState:
         return len(self.values)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything by name.
+        """Return all tensors of the state by name.
 
         Ids are ascending, so their order reveals nothing.
         """

@@ -28,7 +28,7 @@ USUAL_SIGMA = 0.01
 USUAL_QUANTUM = 0.05
 """Default spacing of the grid to which mean gradients are rounded."""
 _USUAL_BATCH = 8
-"""Default number of members of a batch, unless a quarter of the records is a smaller number."""
+"""Default number of members of a batch, unless a quarter of the records is fewer."""
 
 
 class ExactPlan(BaseModel):
@@ -165,7 +165,8 @@ def usual_step_size(mechanism: ExactMechanism) -> float:
     """Return the default step size, for rows of norm at most 1 and small batches.
 
     The mean of iterates tolerates large steps, which improve test accuracy. In accelerated descent, the last iterate is
-    the model, and extrapolation adds up the differences of batches. So its steps are small.
+    the model, and extrapolation adds up the differences between batches. So the steps of accelerated descent are small
+    by default.
     """
     return 0.05 if mechanism == "accelerated-noisy-sgd" else 8.0
 

@@ -20,7 +20,7 @@ class QuantizedSgd(Descent):
     """The constants of quantized descent.
 
     Attributes:
-        quantum: Width of a cell in every coordinate of a mean gradient, ``tau``, above 0.
+        quantum: Width ``tau`` of a cell in each coordinate of a mean gradient, above 0.
     """
 
     quantum: float

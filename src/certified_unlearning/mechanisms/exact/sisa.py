@@ -1,10 +1,10 @@
 """SISA: one model per shard of the data, learned slice by slice.
 
-An edit learns one shard again, from the record's slice on.
+An edit learns one shard again, beginning with the slice of the edited record.
 
 Source: Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record gets a slice of a shard. The slice is drawn
 uniformly and independently of other records. So after an edit, the places of the other records have the distribution of
-a fresh run. Unlearning is exact, for model, checkpoints and places.
+a fresh run. Unlearning is exact for the model, the checkpoints and the places.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from certified_unlearning.mechanisms.exact.work import Work
 
 @dataclass(frozen=True)
 class Sisa:
-    """The settings of learning shards.
+    """The settings for learning shards.
 
     The settings are the same for all edits.
 
@@ -104,20 +104,20 @@ class Shards:
         return self.checkpoints[:, :, -1].mean(dim=1)
 
     def delete(self, record: int, draws: Draws) -> Work:
-        """Remove a record, and learn its shard again from the record's slice on.
+        """Remove a record, and learn its shard again, beginning with the record's slice.
 
         Raises:
             ParameterError: The record is absent.
         """
         there = self.alive == record
         if not bool(there.any()):
-            raise ParameterError(f"record {record} is not there, so it cannot be removed")
+            raise ParameterError(f"record {record} is not present, so it cannot be removed")
         place = self.places[:, there][:, 0]
         self.alive, self.places = self.alive[~there], self.places[:, ~there]
         return self._edited(place, draws)
 
     def insert(self, record: int, draws: Draws) -> Work:
-        """Add a record that is in the data set, and learn its shard again from the record's slice on.
+        """Add a record that is in the data set, and learn its shard again, beginning with the record's slice.
 
         Raises:
             ParameterError: The record is already present.
@@ -136,7 +136,7 @@ class Shards:
         return work
 
     def relearn(self, trial: Tensor, shard: Tensor, first: Tensor, draws: Draws) -> Work:
-        """Learn some shards again, all at the same time.
+        """Train some shards again, all at the same time.
 
         Args:
             trial: The trial of each shard, shape ``(k,)``.
@@ -168,7 +168,7 @@ class Shards:
         return work
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that later edits need, for a file."""
+        """Return the tensors to store in a file: those that later edits need."""
         return {"alive": self.alive, "places": self.places, "checkpoints": self.checkpoints}
 
     @classmethod

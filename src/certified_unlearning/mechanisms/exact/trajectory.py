@@ -24,7 +24,7 @@ from certified_unlearning.mechanisms.exact.balls import project
 class Descent(ABC):
     """The constants of a projected mini-batch descent from 0.
 
-    No edit changes the constants, because the distribution depends on them.
+    The constants must stay the same in every edit, because the distribution of trajectories depends on them.
 
     Attributes:
         steps: Number of iterations, ``T``.
@@ -69,7 +69,7 @@ class Descent(ABC):
 
         Args:
             randomness: The stored randomness, shape ``(k, d)``.
-            old: The gradients for which it was drawn, shape ``(k, d)``.
+            old: The gradients for which this randomness was drawn, shape ``(k, d)``.
             new: The gradients after the edit, shape ``(k, d)``.
             draws: Fresh randomness.
 

@@ -58,10 +58,10 @@ class DescentLearner(LinearLearner):
             theorems need a projection.
         variant: ``secret-state`` keeps the noiseless weights and continues from them (Theorem 9 of the source, N.1 of
             Langevin unlearning). ``published-state`` keeps only the published weights (Theorem 28, N.2).
-        accountant: ``shifted`` compares with a model that is published after the same numbers of steps as the learner's
-            model, and then continued in the same way. ``conditional``, for published state only, compares with a
-            retrained model to which noise is added a single time. ``as published`` uses the published theorems, which
-            cover one record at a time.
+        accountant: ``shifted`` compares the learner's model with another model. Both models are published after the
+            same numbers of steps, and then continued in the same way. ``conditional``, for published state only,
+            compares with a retrained model to which noise is added a single time. ``as published`` uses the published
+            theorems, which cover one record at a time.
         adjacency: ``zero-out`` or ``replace``.
     """
 
@@ -104,7 +104,7 @@ class DescentLearner(LinearLearner):
             sigma: Standard deviation of the noise on published weights. None: the smallest with which ``steps`` steps
                 remove ``records`` records in the first request.
             steps: Number of steps of the first request. If ``steps`` and ``sigma`` are both None, it is the number of
-                steps in which the influence of earlier learning decreases by a factor ``e``.
+                steps in which the influence of earlier learning decreases by a factor of ``e``.
             records: Number of records that ``steps`` steps must be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: Adjacency of the comparator's data.
@@ -253,7 +253,8 @@ class DescentLearner(LinearLearner):
             progress: Function that receives the work done so far, in steps.
 
         Returns:
-            Noiseless weights of one trial, shape ``(1, d)``, because all trials have the same weights.
+            Noiseless weights, shape ``(1, d)``. There is only one row, because all trials have the same noiseless
+            weights.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
         return self._steps(start, rows, labels, [], progress)
@@ -380,7 +381,7 @@ class DescentLearner(LinearLearner):
 
     @property
     def _fadings(self) -> float:
-        """Number of factors ``e`` by which a request's default steps reduce the influence of earlier learning."""
+        """Logarithm of the factor by which a request's default steps reduce the influence of earlier learning."""
         if self.accountant != "conditional":
             return 1.0
         # The published noise must fade first, because learning continues from it.

@@ -11,7 +11,7 @@ SECONDS_OF_A_NOISY_STEP = 5e-5
 """Seconds of a noisy step with few records. Measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
 SECONDS_OF_A_STEP = 1e-4
 SECONDS_OF_A_BOX = 5e-3
-"""Seconds of a step with bounds for all parameters, with few records."""
+"""Duration in seconds of a step that computes bounds for all parameters, if there are few records."""
 _ROWS_TIMED = 1 << 15
 _NUMBERS_TIMED = 1 << 24
 _SLOWEST = 1e8
@@ -33,7 +33,7 @@ class Work(NamedTuple):
 
 
 class Planned(Protocol):
-    """A plan whose work of learning is known.
+    """A plan for which the work of learning is known.
 
     Attributes:
         n: Number of records.
@@ -60,7 +60,7 @@ class Stepwise(Planned, Protocol):
 
 
 def seconds_to_learn(rows: Any, learner: Planned) -> float:
-    """Return an estimate of how long a plan learns on the CPU, within a factor of about four on a quiet machine.
+    """Return an estimate of how long learning takes on the CPU, within a factor of about four on a quiet machine.
 
     Args:
         rows: The rows of the plan. Some of them are used for a measurement; their values do not matter.

@@ -37,11 +37,12 @@ class History(Sequence[Removal]):
     Attributes:
         learner: The learner.
         removals: The removals, in order.
-        requests: The requests, in the form of a run.
+        requests: The requests, in the form in which a `Run` stores them.
         records: Number of records that each request removed.
         steps: Number of steps of each request.
         places: Places of the removed records in a cycle, for each request; None unless all are known.
-        texts: Canonical JSON of the records, the steps and any known places; it names a run.
+        texts: Canonical JSON of the records, of the steps, and of any known places. Together, these texts identify a
+            run.
         stream: The effect of the requests; None until it is first needed.
     """
 
@@ -77,7 +78,7 @@ class History(Sequence[Removal]):
         return len(self.removals)
 
     def after(self, *new: Removal) -> "History":
-        """Return the history with more removals at its end.
+        """Return the history with further removals at its end.
 
         Raises:
             TypeError: A value is not a whole number.

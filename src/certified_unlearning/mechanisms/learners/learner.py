@@ -40,7 +40,7 @@ from certified_unlearning.vocabulary import Adjacency, DType
 START = 0.0
 """Mean of every coordinate of the start."""
 ARITHMETICS: tuple[DType, ...] = get_args(DType)
-"""The floating-point types of weights, the coarsest first."""
+"""The floating-point types of weights, coarsest first."""
 
 
 class LinearLearner(BaseModel):
@@ -173,7 +173,8 @@ class LinearLearner(BaseModel):
             may_rise: Whether a larger noise scale may be used.
 
         Raises:
-            AssumptionError: Rounding increases epsilon too much in all types; the message names a sufficient noise.
+            AssumptionError: Rounding increases epsilon too much in every floating-point type; the message names a
+                sufficient noise.
         """
         finer = [dtype for dtype in ARITHMETICS if ARITHMETICS.index(dtype) >= ARITHMETICS.index(self.dtype)]
         candidates = {dtype: self.model_copy(update={"dtype": dtype}) for dtype in finer}
@@ -222,8 +223,8 @@ class LinearLearner(BaseModel):
             whole: All rows and their labels.
             left: Rows and labels after the removal, as for `unlearn`.
             removal: The numbers of records and steps of the removal.
-            learning: The address of each learned model's noise in learning.
-            removing: The address of each learned model's noise in the removal.
+            learning: The address of the noise that each learned model gets in learning.
+            removing: The address of the noise that each learned model gets in the removal.
             comparing: The address of the noise of each comparator model.
 
         Returns:
@@ -336,7 +337,7 @@ class NoisyLearner(LinearLearner):
 
     @property
     def strong_convexity(self) -> float:
-        """Strong convexity of the regulariser, in the mean loss of a step's records."""
+        """Strong convexity that the regulariser gives to the mean loss of a step's records."""
         return self.exact_problem.strong_convexity
 
     @property
@@ -362,14 +363,15 @@ class NoisyLearner(LinearLearner):
         """Learn a model for each key by noisy gradient descent.
 
         Args:
-            rows: Rows of norm at most 1, shape ``(n, features)``. The weights get their dtype and device.
+            rows: Rows of norm at most 1, shape ``(n, features)``. The weights get the dtype and device of the rows.
             labels: Labels, shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to
                 1 for ridge regression.
             keys: The address of each trial's noise, with which the noise could be subtracted.
             progress: Function that receives the work done so far, in steps of all trials.
 
         Returns:
-            Weights, shape ``(trials, d)``; for softmax regression, in the order of classes.
+            Weights, shape ``(trials, d)``. For softmax regression, the weights of each class follow those of the class
+            before.
         """
         batch = self._batch([], len(keys), keys)
         like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)

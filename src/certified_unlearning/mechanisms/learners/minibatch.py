@@ -49,30 +49,30 @@ BATCHES_LEARNED = 5.0
 ROWS_PER_FADING = 50
 """Rows of a batch, divided by the number of steps in which the influence of earlier steps fades by a factor ``e``.
 
-With this number, the noise of the gradient itself is equally small for every regulariser, however weak.
+With this number, the noise of the gradient itself is equally small for every regulariser, however weak it is.
 """
 ROWS_FOR_LONGEST = 160_000
 """Rows of a batch for each unit of ``m``.
 
-With this number, the noise of the gradient is an equally small part of ``1 / m`` for every regulariser, however strong.
-This number and `ROWS_PER_FADING` are for the longest steps, ``2 / (L + m)``, which contract most.
+With this number, the noise of the gradient is the same small share of ``1 / m`` for every regulariser, however strong
+it is. This number and `ROWS_PER_FADING` are for the longest steps, ``2 / (L + m)``, which contract most.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""Share of the rows of `ROWS_PER_FADING` and `ROWS_FOR_LONGEST` that suffices for steps of half the length.
+"""If steps have half the length, this share of the rows by `ROWS_PER_FADING` suffices for a batch.
 
-There are then twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all rows have
-in common; shorter steps reduce the noise of that direction to a fourth or less. If the regulariser is so strong that
-``ROWS_FOR_LONGEST`` decides, fewer rows cost too much accuracy: on MNIST with ``C n = 20``, the accuracy differed by
-0.013 between orders of the records.
+Half the length means twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all
+rows have in common; shorter steps reduce the noise in that direction to a quarter or less. If the regulariser is so
+strong that ``ROWS_FOR_LONGEST`` decides, fewer rows cost too much accuracy: on MNIST with ``C n = 20``, the accuracy
+differed by 0.013 between orders of the records.
 
-With these numbers, noise and gradients together were measured to cost at most 0.0035 of accuracy. This is the mean over
-the orders in which records are dealt, for 30 000 records of 20 features and 11 982 of 784, with ``C n`` from 20 to
-1280.
+In measurements with these numbers, noise and gradients together reduced the accuracy by at most 0.0035. The reduction
+is the mean over the orders in which records are dealt. The data sets had 30 000 records of 20 features, and 11 982
+records of 784 features; ``C n`` was between 20 and 1280.
 """
 LEAST_BATCH = 1000
 """Smallest number of rows in a batch. Smaller batches are not faster: rows no longer dominate the time of a step."""
 LEAST_NUMBERS = 1 << 17
-"""Smallest number of entries in a batch of wide rows, for the same reason."""
+"""Smallest number of entries in a batch of wide rows. Batches with fewer entries are not faster."""
 LEAST_BATCHES = 4
 """Smallest number of batches. Fewer batches save no time."""
 
@@ -158,9 +158,9 @@ class MiniBatchLearner(NoisyLearner):
             delta: Target delta, strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: Batch size ``b``.
             step_share: Step size as a share of ``2 / (L + m)``, above 0 and at most 1.
-            sigma: Noise scale. None, with ``steps``: the smallest scale with which these steps remove ``records``
-                records, whichever batches they are in. None, without ``steps``: the largest scale with which the noise
-                in scores stays within `SCORE_NOISE` and `NOISE_OF_LONGEST`.
+            sigma: Noise scale. If it is None and ``steps`` is given: the smallest scale with which these steps remove
+                ``records`` records, whichever batches contain these records. If both are None: the largest scale with
+                which the noise in scores stays within `SCORE_NOISE` and `NOISE_OF_LONGEST`.
             steps: Largest number of steps of a removal of ``records`` records, at least 1.
             records: Number of records that ``steps`` steps must be able to remove at once.
             adjacency: Adjacency of the comparator's data.
@@ -248,7 +248,7 @@ class MiniBatchLearner(NoisyLearner):
         )
 
     def places_of(self, positions: ArrayLike) -> Places:
-        """Return the batches of the rows at these positions of the dealt order."""
+        """Return the number of these rows in each batch; rows are given by their positions in the dealt order."""
         return tuple(sorted(Counter((np.ravel(positions) // self.batch_size).tolist()).items()))
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:

@@ -241,9 +241,9 @@ def test_a_stored_state_is_restored_with_its_settings_only() -> None:
         (lambda: PrefixSumSettings((1.0,), "sorted"), "order must be one of random, arrival, got 'sorted'"),
         (
             lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([1, 1]), 2, Draws(1)),
-            r"distinct names, whole numbers from 0 on, .* shape \(n,\), got shape \(2,\) with 1 distinct",
+            r"names: distinct whole numbers of at least 0, .* shape \(n,\), got shape \(2,\) with 1 distinct",
         ),
-        (lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([-1, 1]), 2, Draws(1)), "numbers from 0 on"),
+        (lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([-1, 1]), 2, Draws(1)), "numbers of at least 0"),
         (lambda: PrefixSums(example(), SETTINGS).learn(torch.tensor([]).long(), 2, Draws(1)), r"got shape \(0,\)"),
         (
             lambda: PrefixSums(example(), SETTINGS).learn(torch.arange(16), 2, Draws(1)),

@@ -26,7 +26,8 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
     """
     if system.settings.order != "random" or tree.size < 2 or not all(system.settings.sigmas):
         raise ParameterError(
-            "the mean cost of a deletion needs two records or more in random order, with noise at every height"
+            "the mean cost of a deletion is known only for two or more records in random order, with noise at every "
+            "height"
         )
     found = torch.stack([_of_trial(system, tree, trial) for trial in range(tree.trials)])
     gradients, tests, rejected, again = found.T
@@ -34,7 +35,7 @@ def expected_deletion_of_prefix_sums(system: PrefixSums, tree: PrefixTree) -> Ex
 
 
 def _of_trial(system: PrefixSums, tree: PrefixTree, trial: int) -> Tensor:
-    """Return the mean numbers of gradients, tests, recomputations and positions run again, shape ``(4,)``."""
+    """Return the mean numbers of gradients, of tests, of recomputations, and of repeated positions, shape ``(4,)``."""
     size = tree.size
     positions = torch.arange(1, size, device=tree.order.device)
     rows = torch.full_like(positions, trial)

@@ -1,7 +1,7 @@
 """Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, for smooth losses.
 
-Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: increments are added to the tree, not running sums.
-With ``w_0 = w_1``, an increment has norm at most ``H D + G``. All step sizes depend only on the position.
+Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: increments, not running sums, are added to the tree. If
+``w_0 = w_1``, the norm of an increment is at most ``H D + G``. All step sizes depend only on the position.
 """
 
 from dataclasses import dataclass

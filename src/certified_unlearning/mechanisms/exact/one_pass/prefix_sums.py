@@ -186,14 +186,14 @@ class PrefixSums:
 
 
 def check_invariants(tree: PrefixTree) -> None:
-    """Check that a state could be the result of learning its records, with some noise.
+    """Check that learning the records of a state gives this state, for some values of the noise.
 
     Every record must occur once in each order. Increments must be those of the stored models, nodes must be the sums of
     their increments, and each model must follow from the noisy sums before it. Everything that is not random is
     recomputed.
 
     Raises:
-        DataError: A stored value differs by more than the relative `invariants.TOLERANCE`.
+        DataError: A stored value differs by more than `invariants.TOLERANCE` allows.
     """
     size, trials = tree.size, tree.trials
     order = tree.order[:, 1 : size + 1].sort(dim=1).values

@@ -5,8 +5,9 @@ matrix is drawn once, before any record is read, and is kept for all edits. It p
 projected rows, in the ball of radius ``2 |w*|``, with the constants of
 `accounting.tv.one_pass.GeneralisedLinearProblem`. Models are then lifted back, without another projection.
 
-If the matrix stretches a row to more than twice its norm, edits cost more, but they stay exact. Another matrix must not
-be drawn for this reason: it would depend on records, and unlearning would not be exact.
+If the matrix stretches a row to more than twice its norm, edits cost more, but they stay exact. Even then, the matrix
+must be kept. If another matrix were drawn, the choice of the matrix would depend on records, and unlearning would not
+be exact.
 """
 
 import math

@@ -38,7 +38,7 @@ class LocalTraining:
 class Clients:
     """The rows and labels of all clients.
 
-    The name of a client is a whole number from 0 on.
+    The name of a client is a whole number, at least 0.
     """
 
     def __init__(self, rows: Tensor, labels: Tensor, owners: Tensor, training: LocalTraining) -> None:
@@ -59,7 +59,7 @@ class Clients:
         self._starts = self._sizes.cumsum(0) - self._sizes
 
     def train(self, models: Tensor, clients: Tensor) -> Tensor:
-        """Return the model of each client after its steps, from each given model.
+        """Start each client from each given model, and return the models after the clients' steps.
 
         Args:
             models: Models, whose weights are in the order of scores, shape ``(k, d)``.

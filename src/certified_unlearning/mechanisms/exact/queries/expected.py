@@ -15,9 +15,9 @@ from certified_unlearning.mechanisms.exact.expected import ExpectedWork
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
 
 Parts = Callable[[Tensor, Tensor], Tensor]
-"""A function that returns contributions, given models, shape ``(k, d)``, and one record for each, shape ``(k,)``.
+"""A function of models, shape ``(k, d)``, and of one record for each model, shape ``(k,)``.
 
-The result contains the contribution of each record to the sum, shape ``(k, q)``.
+The result contains the contribution of each record to the sum at its model, shape ``(k, q)``.
 """
 RECORDS_AT_ONCE = 8192
 
@@ -36,7 +36,7 @@ def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Pa
         ParameterError: There is only one record, or no noise.
     """
     if len(run.records) < 2 or not system.settings.sigma:
-        raise ParameterError("the mean cost of a deletion needs two records or more, with noise")
+        raise ParameterError("the mean cost of a deletion is known only for two or more records, if sums have noise")
     n, found = len(run.records), []
     for trial in range(len(run.models)):
         sums = [_of_trial(system, run, parts, trial, block) for block in torch.split(run.records, RECORDS_AT_ONCE)]

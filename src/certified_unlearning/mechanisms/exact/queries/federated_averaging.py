@@ -41,7 +41,11 @@ class FederatedAveragingSettings:
 
 
 class FederatedAveraging:
-    """Each step adds to the model the noisy sum of all clients' clipped updates, divided by the nominal number."""
+    """Federated averaging of clipped updates, with noise.
+
+    A step adds up the clipped updates of all clients, adds noise, and divides the sum by ``nominal_clients``. The
+    result is added to the model.
+    """
 
     def __init__(
         self, train: Callable[[Tensor, Tensor], Tensor], start: Tensor, settings: FederatedAveragingSettings

@@ -35,7 +35,7 @@ USUAL_STEP_SIZE = 8.0
 """Default step size of a client's steps, for rows of norm at most 1."""
 USUAL_CLIP = 3.0
 USUAL_NOISE = 0.2
-"""Default standard deviation of the noise in a score, approximately. Predictions hardly change with it."""
+"""Approximate default standard deviation of the noise in a score. Predictions hardly change with it."""
 USUAL_RECOMPUTE = 0.05
 """Default bound on the probability that a removal recomputes rounds.
 

@@ -1,4 +1,4 @@
-"""Gradient descent on full batches as linear queries.
+"""Gradient descent on full batches, in the form of linear queries.
 
 Mini-batch methods (Ullah 2024, Algorithms 10 and 22) replace a deleted record by one outside the batch. So they cannot
 use batches of all records, but linear queries can (Algorithm 26).
@@ -15,7 +15,7 @@ from certified_unlearning.mechanisms.exact.balls import FromOrigin, project
 MOST_NUMBERS = 10_000_000
 """Largest number of row entries in memory at once.
 
-More records are summed in blocks.
+If the rows have more entries, the records are summed in blocks.
 """
 
 

@@ -13,7 +13,7 @@ from certified_unlearning.mechanisms.exact.balls import project
 from certified_unlearning.mechanisms.exact.queries.lloyd import Lloyd
 
 BESIDE = 2.0**-10
-"""Distance from a centre at which other centres are placed to divide its cluster.
+"""Distance between the centre of a cluster and the other centres that are placed next to it to divide the cluster.
 
 Each of these centres then gets the records in its direction, however small the distance is.
 """

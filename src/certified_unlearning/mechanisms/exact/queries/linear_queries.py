@@ -111,7 +111,7 @@ class LinearQueries:
     def learn(self, records: Tensor, trials: int, draws: Draws) -> tuple[QueryRun, Work]:
         """Learn from all records.
 
-        ``gradients`` of the work counts contributions of single records.
+        In the returned work, ``gradients`` is the number of contributions of single records.
 
         Args:
             records: Distinct names of the records, shape ``(n,)``, int64.
@@ -168,7 +168,7 @@ class LinearQueries:
         leave = torch.isin(run.records, gone)
         if int(leave.sum()) < len({*deleted}):
             missing = next(each for each in deleted if not bool((run.records == each).any()))
-            raise ParameterError(f"record {missing} is not among the {len(run.records)} records that were learned")
+            raise ParameterError(f"record {missing} is not among the {len(run.records)} records of the model")
         left = run.records[~leave]
         if present := left[torch.isin(left, come)].tolist():
             raise ParameterError(f"record {present[0]} was learned already: a record is never inserted twice")
@@ -184,7 +184,7 @@ class LinearQueries:
         """Return the state from the tensors that `QueryRun.tensors` returned.
 
         Raises:
-            ParameterError: The state has other settings or another method, or a tensor is missing.
+            ParameterError: The state was made with other settings or by another method, or a tensor is missing.
         """
         if missing := {field.name for field in fields(QueryRun)} - tensors.keys():
             raise ParameterError(f"a stored run must have the tensors {', '.join(sorted(missing))}, too")

@@ -14,15 +14,15 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 MOST_NUMBERS = 10_000_000
 """Largest number of distances in memory at once.
 
-More records are summed in blocks.
+If there are more distances, the records are summed in blocks.
 """
 
 
 class Lloyd:
     """Lloyd's algorithm: each step queries, for every centre, the sum and the number of the records nearest to it.
 
-    Each centre moves to its noisy sum divided by its noisy number. A model is the sequence of all centres. An answer
-    consists of the clusters' sums and then their numbers of members.
+    Each centre moves to its noisy sum divided by its noisy number of records. A model is the sequence of all centres.
+    An answer consists of the clusters' sums and then their numbers of members.
     """
 
     def __init__(self, rows: Tensor, centres: Tensor, *, row_norm: float) -> None:
@@ -63,7 +63,8 @@ class Lloyd:
     def bound(self) -> float:
         """``B``, the largest norm of one record's contribution.
 
-        The contribution is the record itself in a sum, and 1 in a number of members.
+        In the sum of a cluster, the contribution of a record is the record itself. In the number of members, the
+        contribution is 1.
         """
         return math.hypot(self.row_norm, 1.0)
 
