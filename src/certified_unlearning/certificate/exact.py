@@ -215,8 +215,8 @@ class ExactCertificate(ExactOfVersions):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return sentences about the request: where necessary, results from removed records were recomputed."""
         again = (
-            "The model's training was done again, without what was removed, from the first step that had used it, if "
-            "there was one."
+            "If a step of the model's training had used what was removed, the training was done again from the first "
+            "such step, without what was removed."
             if self.mechanism == "subsample-gd"
             else BY_CHANCE
         )

@@ -116,9 +116,9 @@ class ResidualCertificate(ResidualConstants):
         every = "both" if self.releases == 2 else f"all {self.releases:,}"
         return (
             f"Someone has {every} versions of the model, and may even have chosen which records to "
-            "remove or add. This person guesses whether the versions were made by this software's method, with its "
-            "small errors, or each was calculated exactly from the records that were left at its time, with the same "
-            f"kind of noise. {capitalised(often)}. This does not limit what earlier versions show: this "
+            "remove or add. This person guesses how the versions were made: by this software's method, with its small "
+            "errors, or by an exact calculation from the records that were left at the time of each version, with the "
+            f"same kind of noise. {capitalised(often)}. This does not limit what earlier versions show: this "
             "person may already know that the removed records were in them."
         )
 
