@@ -194,6 +194,6 @@ def test_the_command_verifies_it(tmp_path):
     said = CliRunner().invoke(app, ["verify", str(path)])
     assert said.exit_code == 0
     assert "epsilon = 1 at delta = 1e-06" in said.output
-    assert "13 releases or adaptive requests" in said.output
+    assert "for all 13 releases together, or if requests are adaptive" in said.output
     certificate.write(stated().model_copy(update={"epsilon": 0.5}), wrong)
     assert CliRunner().invoke(app, ["verify", str(wrong), str(path)]).exit_code == 1

@@ -45,8 +45,8 @@ class ResidualCertificate(ResidualConstants):
         """Return the whole statement in technical terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
-            f"same {self._public_rows_and}noise, {or_nothing(self.epsilon_all_releases)} for all "
-            f"{counted(self.releases, 'release')} or adaptive requests ({self.guarantee} by {self.mechanism}; "
+            f"same {self._public_rows_and}noise; for all {counted(self.releases, 'release')} together, or if requests "
+            f"are adaptive, epsilon: {or_nothing(self.epsilon_all_releases)} ({self.guarantee} by {self.mechanism}; "
             f"{self.not_checked})"
         )
 
