@@ -89,7 +89,7 @@ def test_the_excess_of_the_theorem_is_slack_times_the_price_of_an_endless_stream
     assert (round(one), round(stream, 1), round(one / stream)) == (87, 7.6, 11)
     in_one_line = " ".join(PAGE.split())
     assert "87 times" in in_one_line
-    assert "a factor of 7.6 is slack" in in_one_line
+    assert "factor of 7.6 is due to slack" in in_one_line
     assert "factor of 11 is the price" in in_one_line
     problem = descent_problem(Problem(N, 1e-6 * N, 0.261982, 1, 1 / 0.261982))
     gamma = (0.261982 - 0.011982) / (0.261982 + 0.011982)

@@ -213,8 +213,8 @@ def test_the_page_of_papers_counts_the_causes(pages: dict[str, str]) -> None:
                 expected.append((len(found), len(found) - sum(groups) + len(groups), sorted(groups, reverse=True)))
         parts = re.split(r"\. (?=\d+ contradicted)", lines[name])
         assert [
-            (*map(int, re.match(r"(\d+) contradict.*? with (\d+) causes?", part).groups()),  # type: ignore[union-attr]
-             [int(each) for each in re.findall(r"; (\d+) share this cause", part)])
+            (*map(int, re.match(r"(\d+) contradict.*? ha(?:s|ve) (\d+) causes? in all", part).groups()),  # type: ignore[union-attr]
+             [int(each) for each in re.findall(r" (\d+) of these \w+ have the same cause", part)])
             for part in parts
         ] == expected, name  # fmt: skip
 

@@ -575,7 +575,7 @@ def test_show_says_when_somebody_was_added_before_and_after_the_removal(
     assert (found["added"], found["version"], found["records"]) == (time, 3, 2)
     text = json.dumps(found["sections"])
     assert f"The records had been added to the model on {day} UTC, with version 2." in text
-    assert "Nobody asked for a removal or created a new record because of something that the model had said" in text
+    assert "and no new record was created because of something that the model had said" in text
     assert json.loads(unlearn("show", model, "--id", "p0", "--json").stdout)["added"] is None
 
 

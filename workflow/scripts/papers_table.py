@@ -76,15 +76,15 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     lines = [
         *table_lines(["paper", "all its verdicts", f"its own claims, preset `{DEFAULT_PRESET}`", "all presets"], own),
         "",
-        "Misprints are slips within a proof, a formula or a table whose conclusion holds. In the column *all presets*,",
-        "a claim is contradicted if any preset contradicts it. Otherwise, it is reproduced if a preset reproduces it,",
-        "and not run if no preset does. [The pages of verdicts](verdicts/index.md) list every claim. For each",
-        "contradiction that is not a misprint, they state the claim, the result, the tolerance, the assumptions of the",
-        "paper, the setting, and what would make the claim right.",
+        "A misprint is a slip in a proof, a formula or a table. In spite of a misprint, the conclusion holds. In the",
+        "column *all presets*, a claim is contradicted if any preset contradicts it. Otherwise, it is reproduced if a",
+        "preset reproduces it, and not run if no preset does. [The pages of verdicts](verdicts/index.md) list every",
+        "claim. For each contradiction that is not a misprint, they state the claim, the result, the tolerance, the",
+        "assumptions of the paper, the setting, and what would make the claim right.",
         "",
         *unread(papers),
-        "One cause can contradict several claims. These are the numbers of causes, for all presets together, including",
-        "misprints. A contradiction with a cause of its own counts as one cause:",
+        "One cause can contradict several claims. The following list states the number of causes for each paper. It",
+        "counts all presets together, and it includes misprints and causes that contradict only one claim:",
         "",
         *(line for paper in papers if (line := causes_in_words(paper, claims.get(paper.name, ()), every))),
         "",
@@ -136,12 +136,17 @@ def causes_in_words(paper: Paper, claims: Sequence[Claim], presets: Collection[B
     for ours in (False, True):
         found = [claim for claim in contradicted if (claim.whose == "ours") == ours]
         groups = sorted(by_cause(found), key=len, reverse=True)
-        several = [f"{len(group)} share this cause: {_escaped(group[0].cause)}" for group in groups if len(group) > 1]
+        noun = "question" if ours else "contradiction"
+        several = [
+            f"{len(group)} of these {noun}s have the same cause: {_escaped(group[0].cause)}."
+            for group in groups
+            if len(group) > 1
+        ]
         if found:
-            more = "s" * (len(found) > 1)
-            what = f"contradicted question{more} of ours" if ours else f"contradiction{more}"
+            counted_noun, has = (noun, "has") if len(found) == 1 else (f"{noun}s", "have")
+            what = f"contradicted {counted_noun} of ours" if ours else counted_noun
             causes = f"{len(groups)} cause{'s' * (len(groups) > 1)}"
-            parts.append("; ".join([f"{len(found)} {what} with {causes}", *several]) + ".")
+            parts.append(" ".join([f"{len(found)} {what} {has} {causes} in all.", *several]))
     return f"- `{paper.name}`: {' '.join(parts)}" if parts else ""
 
 

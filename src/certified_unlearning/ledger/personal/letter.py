@@ -116,7 +116,7 @@ class Letter:
 
     def operator(self) -> tuple[str, ...]:
         """Return sentences on what the operator can do and needs to know."""
-        folder = f"The model's folder is {self.path}."
+        folder = f'The path of the model\'s folder is "{self.path}".'
         verifies = (
             f"`{self.verify_command}` calculates all numbers again, and shows whether an entry of the log was changed "
             "or dropped after this page was made."
@@ -400,7 +400,7 @@ class Letter:
 
     def _checks(self) -> tuple[str, ...]:
         return (
-            f"An expert whom the operator gives the file {self._certificate}, the certificate, can calculate the "
+            f"An expert to whom the operator gives the certificate (the file {self._certificate}) can calculate the "
             "result again. This calculation does not show whether the removal was carried out as described: only "
             "somebody with access to the operator's computers can examine that.",
             *self._last_entry(),
@@ -413,14 +413,15 @@ class Letter:
         weaker = "" if self._weaker is None else f"If the first condition is not met: {self._weaker}"
         return (
             f"The certificate states: {self.certified.details()}.",
-            f"Of {counted(conditions + gaps, 'assumption')} not checked, {conditions} {_are(conditions)} among the "
-            f"conditions above, and {gaps} {_are(gaps)} left open{under}.",
+            f"In all, {counted(conditions + gaps, 'assumption')} {_are(conditions + gaps)} not checked: {conditions} "
+            f"{_are(conditions)} among the conditions above, and {gaps} {_are(gaps)} left open{under}.",
             *filter(None, (weaker,)),
             *(
                 f"The share of {each.percent} % is {each.formula}, rounded up, with {each.terms}."
                 for each in self.certified.all_shares()
             ),
-            f"It compares with {self.certified.comparator}. {self.certified.with_known_number()}",
+            f"The certificate compares the model with {self.certified.comparator}. "
+            f"{self.certified.with_known_number()}",
             f"`{self.verify_certificate_command}` calculates the certificate's numbers again. The SHA-256 of the "
             f"certificate's file is {self.state.current.certificate_sha256}.",
         )

@@ -10,19 +10,18 @@ from certified_unlearning.certificate.lost import NO_BACKUP_SEEN, NOTHING_OF_LOS
 from certified_unlearning.text import capitalised
 
 _EVEN_ONE = "If even one person asked because of a prediction, such as a refusal, this condition is not met."
-_NO_REACTIONS = f"Nobody asked for a removal because of something that the model had said. {_EVEN_ONE}"
+_NO_REACTIONS = f"No removal was requested because of something that the model had said. {_EVEN_ONE}"
 _NO_REACTIONS_OR_RECORDS = (
-    f"Nobody asked for a removal or created a new record because of something that the model had said. {_EVEN_ONE}"
+    f"No removal was requested and no new record was created because of something that the model had said. {_EVEN_ONE}"
 )
 _NO_RESTORES = (
-    "Nobody asked for a removal or restored the model's folder from a backup because of something that the model had "
+    "No removal was requested and no backup of the model's folder was restored because of something that the model had "
     "said."
 )
-_NO_RECORDS = "Nobody created a new record because of something that the model had said."
+_NO_RECORDS = "No new record was created because of something that the model had said."
 _NO_REACTIONS_OR_TIME = (
-    "Nobody asked for a removal or created a new record because of something that the model had said. Neither "
-    "the content of the model's files nor the duration of a removal was a reason for a removal or a new record. "
-    f"{_EVEN_ONE}"
+    "No removal was requested and no new record was created because of something that the model had said. Neither was "
+    f"done because of the content of the model's files, or because of the duration of a removal. {_EVEN_ONE}"
 )
 _OTHERS = "The result is about removed records only. It does not say how well the other people's records are protected."
 EARLIER = "Every copy of a version that was made with the removed records may still show information from them."
