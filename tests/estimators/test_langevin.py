@@ -127,7 +127,7 @@ class TestUnlearning:
         certificate.verify(fitted.certificate_)
         assert fitted.certificate_.epsilon == 0
         assert fitted.certificate_.unlearning_steps == ()
-        assert "Nothing was removed yet" in fitted.privacy_report()
+        assert "Nothing has been removed yet" in fitted.privacy_report()
 
     def test_steps_are_what_records_at_once_take(self, parity):
         fitted = model(steps=40, records=5).fit(*parity)

@@ -201,7 +201,7 @@ class TestUnlearning:
         fitted = model().fit(*table)
         certificate.verify(fitted.certificate_)
         assert fitted.certificate_.epsilon == 0
-        assert "Nothing was removed yet" in fitted.privacy_report()
+        assert "Nothing has been removed yet" in fitted.privacy_report()
 
     def test_the_report_says_what_is_covered_and_what_is_assumed(self, table):
         report = model().fit(*table).unlearn([4]).privacy_report(*table)

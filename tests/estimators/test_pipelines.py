@@ -161,7 +161,7 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
     assert len(loses[-1].remaining_) == RECORDS
     # As the estimator sees it: rows without labels, and classes with other ones.
     other = last().fit(pd.DataFrame({"age": frame["age"].to_numpy()}), labels.set_axis(backwards.index))
-    with pytest.raises(ParameterError, match="or y had other labels"):
+    with pytest.raises(ParameterError, match="or the index of y had other labels"):
         other.unlearn(index=[5])
     # A series that only numbers its classes does not tell what the labels of the rows were.
     renumbered = make_pipeline(Normalizer(), last()).fit(backwards, labels.reset_index(drop=True))
