@@ -1,9 +1,9 @@
 """Certificates of ensembles: every answer equals the answer of an ensemble that never saw the removed records.
 
 The rule that decides whether an answer is given also certifies the answer. The certificate states nothing about the
-parameters: the parameters of a shard depend on removed records until the shard is trained again. Anybody can recompute
-when a shard was trained again, because that depends only on the places of the removed records, not on what the records
-contain.
+parameters: the parameters of a shard depend on removed records until the shard is trained again. Anybody can compute
+the times at which a shard was trained again. They depend only on the places of the removed records, not on what the
+records contain.
 """
 
 import functools

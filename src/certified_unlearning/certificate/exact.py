@@ -99,8 +99,9 @@ class EqualInLaw(Certificate):
     def details(self) -> str:
         """Return the whole statement, in technical terms."""
         return (
-            f"equal in distribution to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
-            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+            f"equal in distribution to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; the "
+            f"probability that a deletion needs a recomputation is at most {rounded_up(self.recompute_probability)}; "
+            f"{self.not_checked})"
         )
 
     def limits_of_counts(self) -> dict[str, tuple[bool, str]]:

@@ -306,13 +306,25 @@ FORMER = (
     (
         "how many passes over the rows a request needed, and that it needed no reading before its time, depends on "
         "the data",
+        "the data determine how many passes over the rows a request needed, and whether it needed a reading earlier "
+        "than planned (none did)",
+    ),
+    (
         "it depends on the data how many passes over the rows a request needed, and that it needed no reading earlier "
         "than planned",
+        "the data determine how many passes over the rows a request needed, and whether it needed a reading earlier "
+        "than planned (none did)",
     ),
     (
         "whether a request needed a pass over the rows, or no reading before its time, depends on the data",
+        "the data determine whether a request needed a pass over the rows, and whether it needed a reading earlier "
+        "than planned (none did)",
+    ),
+    (
         "it depends on the data whether a request needed a pass over the rows, and that it needed no reading earlier "
         "than planned",
+        "the data determine whether a request needed a pass over the rows, and whether it needed a reading earlier "
+        "than planned (none did)",
     ),
     (
         "a reading was not scheduled: that it was needed depends on the data",

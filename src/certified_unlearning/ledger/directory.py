@@ -41,7 +41,8 @@ class ModelDirectory:
         features: The training copy's rows as float32 numbers, without any header.
         labels: The labels of these rows, int8.
         targets: The targets from -1 to 1, float64, which replace the labels if numbers are predicted.
-        places: The place of each row of the table in the training copy, int64, if its rows were dealt into batches.
+        places: The row number in the training copy of each row of the table, int64. The file exists if rows were dealt
+            into batches.
         identifier_key: The key of pseudonyms and of the tags of the rows' owners, if the directory keeps it.
         key_pointer: A file with the path of that key (JSON), if the key is elsewhere.
     """

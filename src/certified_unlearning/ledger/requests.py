@@ -101,9 +101,9 @@ def request(
 
     Raises:
         ParameterError: Nobody is named. A person is named twice, is unknown, or was named in an earlier request. An
-            identifier in the data is similar to a named identifier, and is not named itself. With ``skip_unknown``: an
-            unknown identifier is similar to one that is, or was, in the data; or it stands for a missing identifier, is
-            a header, or holds several identifiers.
+            identifier in the data is similar to a named identifier, and is not named itself. With ``skip_unknown``,
+            unknown identifiers raise this error in fewer cases: if they are similar to an identifier that is or was in
+            the data, stand for a missing identifier, are a header, or contain several identifiers.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """

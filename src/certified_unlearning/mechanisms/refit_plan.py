@@ -167,8 +167,9 @@ class RefitPlan(BaseModel):
             records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
                 ``strict``, otherwise `schedule.usual_records`. If passes correct weights, the default is at least the
                 number of records divided by `SHARE_LEFT`.
-            downdate: Whether removals change the Hessian. None: they do for at most `LARGEST_DOWNDATE` columns, for
-                ridge regression, or with passes. It has no effect without Newton steps.
+            downdate: Whether removals change the Hessian. None: removals change it in each of three cases: if there are
+                at most `LARGEST_DOWNDATE` columns, for ridge regression, and with passes. ``downdate`` has no effect
+                without Newton steps.
             class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
                 weights are 1.
             sparse: Whether rows are sparse. Their number of entries is known only later (`require_representable`).

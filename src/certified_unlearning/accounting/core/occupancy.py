@@ -40,8 +40,8 @@ def requests_until_first(shards: int, hits: int) -> float:
 def _expected(shards: int, hits: int, waiting: Callable[[float], float]) -> float:
     """Return the integral of the probability that the wait goes on, which is the expected number of requests.
 
-    The function ``waiting`` gets the probability that a single shard still has too few hits. It returns the probability
-    that the wait goes on.
+    The argument of the function ``waiting`` is the probability that a single shard still has too few hits. Its result
+    is the probability that the wait goes on.
     """
     require_count(least=1, shards=shards, hits=hits)
     # Beyond this mean number of hits, the probability of still waiting is 0 in double precision.

@@ -39,8 +39,8 @@ not depend on scores, and ``r^2`` replaces ``r^2 / 4``.
 and an entry of ``X'c`` is the sum over a column's stored entries. SciPy's products of CSR and CSC matrices are such
 loops. Terms that are not stored are exact zeros, and adding an exact zero causes no rounding. So the largest number of
 entries in a row replaces ``d``. In the chain, the largest number of entries in a column replaces the number of rows in
-a block (`sparse_terms`). Up to `NARROW` columns, blocks of sparse rows are as large as blocks of dense rows. So bounds
-in terms of ``d`` and `chain` also hold for sparse rows.
+a block (`sparse_terms`). With at most `NARROW` columns, blocks of sparse rows are as large as blocks of dense rows. So
+bounds in terms of ``d`` and `chain` also hold for sparse rows.
 
 *A product* ``H v`` is off by at most ``gamma_d |H|_F |v|``, because taking absolute values of entries does not change a
 Frobenius norm.

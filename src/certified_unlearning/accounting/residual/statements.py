@@ -238,11 +238,11 @@ def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_pass
         return Assumption(statement=statement, status="checked", by=by)
     if by_passes and not unscheduled:
         by = (
-            "it depends on the data how many passes over the rows a request needed, and that it needed no reading "
-            "earlier than planned"
+            "the data determine how many passes over the rows a request needed, and whether it needed a reading "
+            "earlier than planned (none did)"
             if every_request_passes
-            else "it depends on the data whether a request needed a pass over the rows, and that it needed no reading "
-            "earlier than planned"
+            else "the data determine whether a request needed a pass over the rows, and whether it needed a reading "
+            "earlier than planned (none did)"
         )
         return Assumption(statement=statement, status="assumed", by=by)
     by = (

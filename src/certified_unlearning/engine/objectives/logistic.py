@@ -62,7 +62,7 @@ class LogisticObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Replace the first ``count`` of the records that are to be replaced, and undo all other replacements."""
         self._blocks.remove(count)
         self._norms[self._indices] = torch.cat([self._new_norms[:count], self._old_norms[count:]])
         clips = bool((self._norms > self._lipschitz * (1 + 1e-6)).any())

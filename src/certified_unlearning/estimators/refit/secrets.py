@@ -14,7 +14,7 @@ from certified_unlearning.mechanisms.refits import requests as refits
 
 
 def parts(model: Any, plan: RefitPlan) -> Sequence[Any]:
-    """Return one model for each class against the rest, or a list with the only model."""
+    """Return the models of the classes against the rest, or, if there is only one model, a list with this model."""
     return model.of_class if plan.one_vs_rest else [model]
 
 

@@ -77,7 +77,7 @@ def require_once(given: Given, file: Path | None, advice: str = "") -> None:
     Args:
         given: The given identifiers.
         file: The file.
-        advice: The end of the message about people who were given twice.
+        advice: The end of the message about identifiers that were given twice.
     """
     if not given.people:
         raise DataError(f"{file} holds no identifiers")

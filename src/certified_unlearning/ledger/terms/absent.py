@@ -21,7 +21,8 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
         ledger: The ledger.
         unknown: Identifiers of people without records, for whom no removal was requested.
         terms: The terms of the requests, which include the day on which the people in ``unknown`` asked.
-        one_spelling: Whether the people in ``unknown`` differ from the people in the data with similar identifiers.
+        one_spelling: Whether identifiers in ``unknown`` that are similar to identifiers in the data belong to other
+            people.
 
     Returns:
         The time when the answer was recorded, in UTC, for each identifier.

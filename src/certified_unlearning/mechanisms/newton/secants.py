@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from certified_unlearning.mechanisms.newton.state import Array
 
 FAR = 0.5
-"""Threshold below which the first matrix is scaled down.
+"""Threshold for scaling the first matrix down.
 
-The threshold is for the correct matrix divided by the first matrix, both along the last step.
+The first matrix is scaled down if it is far too large along the last step: if the value of the correct matrix along
+this step, divided by the value of the first matrix, is below the threshold.
 """
 
 

@@ -3,11 +3,11 @@
 Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). Axis 0 of every
 array indexes the interactions. A request replaces records, so the number of records never changes.
 
-Each party gets only what it may see. A requester gets only the releases that it observes. A service gets only its
-arguments: every call is made on a fresh copy of the service, so anything that the service keeps outside the model is
-lost. An adversary gets only the release of the deletion and the later releases. Arrays that are passed on, alone or in
-tuples, are read-only. Noise addresses are hashed: the address of a call reveals neither the hypothesis nor the noise of
-other calls.
+Each party gets only what it may see. A requester gets only the releases that it observes. A service gets nothing but
+its arguments, because every call is made on a fresh copy of the service. So anything that the service keeps outside the
+model is lost. An adversary gets only the release of the deletion and the later releases. Arrays that are passed on,
+alone or in tuples, are read-only. Noise addresses are hashed: the address of a call reveals neither the hypothesis nor
+the noise of other calls.
 """
 
 import copy
