@@ -93,7 +93,7 @@ def test_what_makes_no_sense_is_named():
     problem = LinearProblem(n=64, features=2, row_norm=1.0, loss=SQUARED, radius=2.0)
     with pytest.raises(ParameterError, match="convex"):
         PhasedDescent.plan(replace(problem, loss=ScalarLoss(name="tanh")), epsilon=1, delta=1e-6)
-    with pytest.raises(ParameterError, match="do not suffice for a single phase"):
+    with pytest.raises(ParameterError, match="no phase is possible"):
         PhasedDescent.plan(replace(problem, n=1), epsilon=1, delta=1e-6)
     with pytest.raises(AssumptionError, match="step_size"):
         PhasedDescent.plan(problem, epsilon=1, delta=1e-6, step_size=100.0)

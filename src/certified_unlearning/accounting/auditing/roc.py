@@ -63,8 +63,8 @@ class Roc:
         """Return the area under the curve: the share of pairs in which a positive scores higher than a negative.
 
         Ties count half. The interval is symmetric in the logarithm of the odds. If the area is 1, the interval is from
-        ``p`` to 1, where ``p`` is a lower bound (Clopper and Pearson) on the probability that the area of a single
-        model is 1. If the area is 0, the interval is from 0 to ``1 - p``.
+        ``p`` to 1; if the area is 0, the interval is from 0 to ``1 - p``. Here, ``p`` is a lower bound (Clopper and
+        Pearson) on the probability that a single model has the same area.
 
         Args:
             miss: Approximate probability that the interval misses the area.

@@ -32,7 +32,7 @@ class Problem:
         step_size: Step size ``eta``.
         adjacency: The way in which a record is erased from the comparator's data set. ``replace``: another admissible
             record takes its place. ``zero-out``: the record's data loss becomes 0, while ``n``, the regulariser, the
-            step size and the noise stay the same. ``remove``: the mean is taken over the remaining records and divided
+            step size and the noise stay the same. ``remove``: the sum is taken over the remaining records and divided
             by their number, while the regulariser, the step size and the noise stay the same.
         rounding: The rounding errors of a step. By default, arithmetic is exact, as the papers assume.
 

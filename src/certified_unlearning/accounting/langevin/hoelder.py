@@ -175,7 +175,7 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
 
 
 class _Beside(NamedTuple):
-    """Two lines for each given point: those that are tightest just left and just right of it.
+    """Two lines for each given point: those whose `touch` points are next to it, on the left and on the right.
 
     Arrays have the shape ``(2, points)``.
     """

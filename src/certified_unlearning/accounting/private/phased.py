@@ -217,9 +217,7 @@ class PhasedDescent(DisjointPlan):
             phases.append(replace(phase, sigma=sigma))
             left, number = left - size, number + 1
         if not phases:
-            raise ParameterError(
-                f"{problem.n} records and step_size = {step_size:.3g} do not suffice for a single phase"
-            )
+            raise ParameterError(f"no phase is possible with {problem.n} records and step_size = {step_size:.3g}")
         plan = cls(phases=tuple(phases), unused=left)
         require_met(plan.guarantee, epsilon=epsilon, delta=delta)
         return plan
