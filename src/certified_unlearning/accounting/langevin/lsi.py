@@ -59,7 +59,7 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
     """Return bounds on the Rényi divergence between models learned on data sets that differ in ``records`` records.
 
     By Theorem 3.3 (strongly convex), the bound is ``eps0(alpha) = (4 alpha S^2 M^2 / (m sigma^2 n^2)) (1 - exp(-m eta
-    T))``. For any other adjacency, its own sensitivity replaces ``2 M S / n``.
+    T))``. For an adjacency other than ``replace``, its own sensitivity replaces ``2 M S / n``.
 
     Args:
         problem: The constants.

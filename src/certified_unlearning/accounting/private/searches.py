@@ -161,7 +161,7 @@ class GridSearch(Selection):
         Args:
             problem: Public bounds of all records. The radius is not used.
             radii: Public radii, such as a unit times powers of 2.
-            planner: Function that plans a run, with the same epsilon and any delta.
+            planner: Function that plans a run for the same epsilon and some delta.
             epsilon: Epsilon of the selection.
             beta: Probability that the selection misses its bound.
         """
@@ -241,7 +241,7 @@ class Boosting(Selection):
 
         Args:
             problem: Public bounds of all records.
-            planner: Function that plans a run, with the same epsilon and any delta.
+            planner: Function that plans a run for the same epsilon and some delta.
             epsilon: Epsilon of the selection.
             beta: Target probability of a bad model, which determines the number of chunks.
 
