@@ -242,7 +242,7 @@ class Status:
             the guarantee cannot be shown; None if nothing is guaranteed.
         interruption: A note about an interrupted command; None if there was none.
         in_clear: Whether the ledger stores plain identifiers, as in earlier releases.
-        log: The state of the second copy of the log; None if there is no second copy.
+        log: The state of the second copy of the log; None if the ledger names no second copy.
     """
 
     state: State

@@ -210,7 +210,7 @@ class Ledger:
         return follow(path, self.path.parent, before, self.hash_of, self.rows_after, is_new=is_new)
 
     def log(self) -> Path | None:
-        """Return the file of the second copy of the log; None if there is no second copy."""
+        """Return the file of the second copy of the log; None if the ledger names no second copy."""
         query = "SELECT payload FROM events WHERE kind = 'logged' ORDER BY sequence DESC LIMIT 1"
         row = self._connection.execute(query).fetchone()
         path = None if row is None else json.loads(row[0])["path"]
@@ -223,7 +223,10 @@ class Ledger:
         return [place for place in places if place != self.log()]
 
     def standing(self) -> Standing | None:
-        """Return the state of the second copy of the log, compared with the ledger; None if there is no second copy."""
+        """Return the state of the second copy of the log, compared with the ledger.
+
+        None if the ledger names no second copy.
+        """
         path = self.log()
         return None if path is None else standing_of(path, self.last(), self.hash_of)
 

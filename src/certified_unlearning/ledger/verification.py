@@ -56,7 +56,7 @@ class Verified:
         strangers: Files that do not belong to a model directory. They were not checked.
         unchecked: A note about what was not checked because the key of identifiers cannot be read; None if everything
             was checked.
-        log: The state of the second copy of the log; None if there is no second copy.
+        log: The state of the second copy of the log; None if the ledger names no second copy.
     """
 
     state: State

@@ -29,7 +29,7 @@ from certified_unlearning.reproduction.summaries import CONSTANTS, summarise
 from certified_unlearning.text import counted
 
 FALSE_ALARM_RATE = 1e-6
-"""Largest probability that the accuracies of all sweep points raise an alarm although no distribution has changed."""
+"""Largest probability that any test of accuracies raises an alarm although no distribution has changed."""
 RELATIVE_TOLERANCE = 1e-6
 """Tolerance for the last digits that another library version changes (about 1e-12); a changed formula changes far
 more.

@@ -1,1 +1,1 @@
-"""Commands on a model directory and its ledger of requests; the commands in `commands.keeping` keep both running."""
+"""Commands on a model directory and its ledger of requests; the commands in `commands.keeping` maintain both."""

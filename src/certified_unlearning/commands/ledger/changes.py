@@ -103,8 +103,8 @@ def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
             )
         if new.absent:
             warnings.append(
-                f"in some rows, the identifier is {listed(new.absent)}: if this means that the identifier is "
-                "missing, request the removal of these people with `unlearn request`"
+                f"in {counted(len(new.absent), 'row')}, the identifier is {listed(new.absent)}: if this means that the "
+                "identifier is missing, request the removal of such identifiers with `unlearn request`"
             )
         if new.first_of_several_rows is not None:
             warnings.append(

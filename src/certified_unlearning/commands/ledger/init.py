@@ -85,7 +85,7 @@ def init(
     missing: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column and the number, chosen beforehand, that replaces its missing values, such as income=0; "
+            help="Column and the number, known beforehand, that replaces its missing values, such as income=0; "
             "repeatable.",
             rich_help_panel=ADVANCED,
         ),
@@ -293,8 +293,8 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     warnings = described(contents.spellings)
     if contents.absent:
         warnings.append(
-            f"in some rows, the identifier {contents.table.identifier} is {listed(contents.absent)}: if this means "
-            "that the identifier is missing, leave these rows out"
+            f"in {counted(len(contents.absent), 'row')}, the identifier {contents.table.identifier} is "
+            f"{listed(contents.absent)}: if this means that the identifier is missing, leave such rows out"
         )
     if contents.classes_from == "records" and are_numbers(contents.classes):
         label = contents.table.label

@@ -205,8 +205,8 @@ def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "
     console.width = max(console.width, needed)  # A narrower console would cut the numbers off.
     console.print(table)
     console.print(
-        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound that holds after every request for the model "
-        "published last, if requests are fixed in advance. The bounds of lsi and lsi-tight hold after learning to "
+        f"Adjacency {problem.adjacency}. After every request, each epsilon is an upper bound for the model published "
+        "last, if requests are fixed in advance. The bounds of lsi and lsi-tight hold after learning to "
         "stationarity; the bound of shifted compares with retraining for the same total number of steps. A step's "
         "noise is "
         f"sqrt(2 step_size) = {math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."

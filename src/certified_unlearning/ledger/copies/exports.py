@@ -232,7 +232,9 @@ def _require_free(to: Path, directory: ModelDirectory) -> None:
     others = sorted(each.name for each in to.iterdir()) if to.is_dir() else []
     strange = [each for each in others if each not in (WEIGHTS, CERTIFICATE, COLUMNS)]
     if strange:
-        raise ParameterError(f"{to} contains more than a copy of a model, such as {strange[0]}; choose a new directory")
+        raise ParameterError(
+            f"{to} contains {strange[0]}, which is not part of a copy of a model; choose a new directory"
+        )
 
 
 def files_of(directory: ModelDirectory, state: State) -> dict[str, bytes]:

@@ -87,7 +87,7 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 
 
 def standing_settled(ledger: Ledger) -> Standing | None:
-    """Return the state of the second copy of the log; None if there is no second copy.
+    """Return the state of the second copy of the log; None if the ledger names no second copy.
 
     If that log has more events, this function waits a moment, because a command that has written them may be about to
     commit. It also waits if the log has different events, because a migration may be about to rewrite it.

@@ -166,7 +166,7 @@ class FederatedSteps(Method[FederatedPlan]):
 
 
 class _WithoutTheirRows(FederatedAveraging):
-    """Federated averaging for a removal of clients whose rows were zeroed before the removal finished.
+    """Federated averaging for a removal of clients whose rows are gone, because an interrupted removal zeroed them.
 
     The sum of these clients' messages is the kept sum minus the sum of the remaining clients' messages.
     """
