@@ -96,8 +96,8 @@ def test_the_records_that_tell_of_all_are_the_same_every_time() -> None:
         ({"norm": "at-most-1", "ranges": {"tenure": (0, 72), "the year": (1, 2)}}, "income",
          "--range income=LOW:HIGH, two numbers known beforehand, without --norm at-most-1"),
         ({"ranges": {"income": (0, 1e9), "tenure": (0, 72), "the year": (1, 2)}}, "contract",
-         "near the middle of the column's range; declare narrower ranges, which need not include the rarest values, or "
-         "leave contract out"),
+         "near the middle of these columns' ranges; declare narrower ranges, which need not include the rarest values, "
+         "or leave contract out"),
     ],
 )  # fmt: skip
 def test_a_warning_names_the_lines_that_help(declared: dict[str, object], largest: str, says: str) -> None:

@@ -99,10 +99,13 @@ def test_a_request_beyond_the_budget_trains_anew_at_once() -> None:
     assert (model.trainings_, model.budget_left_) == (2, 5)
     assert model.remaining_.tolist() == [*range(6, 400)]
     said = model.privacy_report(X)
-    assert "Removed: 6 records in 2 requests. Of these requests, 1 needed no training. Trained 2 times." in said
+    assert (
+        "Removed: 6 records in 2 requests. To answer 1 of these requests, no training was needed. Trained 2 times."
+        in said
+    )
     assert "Certified for 1 removal from each batch:" in said
     model.unlearn([6])
-    assert "were learned with 1 record that was removed since" in model.privacy_report()
+    assert "were learned with 1 record that was removed afterwards" in model.privacy_report()
 
 
 def test_batches_have_budgets_of_their_own() -> None:

@@ -275,7 +275,7 @@ def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, un
         ("no=1,maybe=3", r"class.weight names 'maybe', which is none of the classes 'no', 'yes'"),
         (
             "yes=3",
-            r"class.weight names no weight for 'no'; give each of the classes 'no', 'yes' a weight, 1 for a usual",
+            r"class.weight names no weight for 'no'; give each of the classes 'no', 'yes' a weight, 1 for an ordinary",
         ),
         ("no=0,yes=1", "the class 'no' the weight 0.0, but a weight must be a number above 0, from 1e-06 to 1e.06"),
         ("no=-1,yes=1", "the class 'no' the weight -1.0, but a weight must be a number above 0"),

@@ -59,7 +59,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
 
 
 def prepare_all_columns(raw_root: Path, seed: int) -> PreparedData:
-    """Prepare all columns of the records and split of `prepare`; each value of a column of words becomes a 0/1 feature.
+    """Do the same as `prepare`, with all columns; each value of a column of words becomes a 0/1 feature.
 
     Args:
         raw_root: Directory where `fetch.fetch` put the file.

@@ -89,7 +89,7 @@ class LinearModel(UnlearningEstimator):
         return None
 
     def _public_objective(self) -> PublicObjective | None:
-        """Return a fitted model's objective; None if the model has several scores, or stops before the minimum."""
+        """Return a fitted model's objective; None if it has several scores, or if descent stops before the minimum."""
         return None
 
     def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:

@@ -1,4 +1,4 @@
-"""Conversion of sparse rows to dense rows, and scaling of features and rows with public numbers.
+"""Conversion of sparse rows to dense rows, scaling of features to public ranges, and scaling of rows to norm at most 1.
 
 Nothing here is learned from the records. The scaling of a record depends only on this record and the given numbers. So
 a removed record has no effect on the scaling of others.

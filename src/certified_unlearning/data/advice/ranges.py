@@ -40,8 +40,8 @@ def warning_about(table: Table, largest: DominantColumn, file: str | None = None
         ranges = "the ranges of the other columns"
     if not bare:
         return (
-            f"{largest.in_words()}: in all columns except {largest.column}, most values lie near the middle of the "
-            f"column's range; declare narrower ranges, which need not include the rarest values, or leave "
+            f"{largest.in_words()}: most values of the other columns lie near the middle of these columns' "
+            f"ranges; declare narrower ranges, which need not include the rarest values, or leave "
             f"{largest.column} out"
         )
     return f"{largest.in_words()}; declare {ranges}: {_lines(bare, table, file)}"

@@ -171,7 +171,7 @@ class Trial:
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return the eigenvalues and eigenvectors of a score's Hessian, or of the Hessian's diagonal if it is large."""
+        """Return the eigenvalues and eigenvectors of a score's Hessian, or of its diagonal for many columns."""
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]

@@ -1,4 +1,4 @@
-"""One message about everything in a table that its declaration does not cover. It says what to declare instead.
+"""One message about everything in a table that its declaration does not cover. It says what to declare for each column.
 
 The file is read twice more for this message, so the message is made only after reading has failed. Counts and values
 come from the records: they are for the operator only.

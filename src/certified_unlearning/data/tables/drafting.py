@@ -409,8 +409,8 @@ def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
             made.note(
                 name,
                 f"it carries about {percent(square / (square + rest))} of a row's squared norm, so "
-                f"{hardly_count(others)}: in all columns except this one, most values lie near the middle of the "
-                "column's range; narrower ranges help, and need not include the rarest values",
+                f"{hardly_count(others)}: most values of the other columns lie near the middle of these columns' "
+                "ranges; narrower ranges help, and need not include the rarest values",
             )
         if ("ranges", name) in made.checked and rest > 0:
             share = columns[name].magnitudes.share(rest, columns[name].rows, made.missing.get(name, 0.0))

@@ -46,7 +46,7 @@ class Column:
         dates: Number of values that look like dates or times.
         codes: Number of whole numbers with leading zeros.
         odd: Number of values that are numbers in an unsupported form, such as ``1,5`` or ``12 %``.
-        words: Number of values that no other of these counts includes.
+        words: Number of values of none of the kinds above; sentences are words, too.
         sentences: Number of values that are sentences of four words or more, too long for a category.
         infinite: Number of values that are numbers but are not finite.
         whole: Whether all numbers are whole.

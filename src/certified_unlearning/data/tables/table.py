@@ -120,7 +120,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that nobody chose and whose names suggest that they are not features, each with a reason."""
+    """Return the columns without a role that do not seem to be features by their names, each with a reason."""
     roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
     index = index_columns(table.path, columns)
     found: dict[str, str] = {}

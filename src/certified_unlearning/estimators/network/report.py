@@ -21,8 +21,8 @@ def in_words(
         rows: Inputs whose certified predictions are counted; None: nothing is counted.
     """
     return [
-        f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}. Of these "
-        f"requests, {forgotten['free']} needed no training. Trained {counted(network.trainings, 'time')}.",
+        f"Removed: {counted(forgotten['records'], 'record')} in {counted(forgotten['requests'], 'request')}. To answer "
+        f"{forgotten['free']} of these requests, no training was needed. Trained {counted(network.trainings, 'time')}.",
         *(
             ["Nothing is certified here: the estimator was saved without its boxes and records."]
             if spent is None
