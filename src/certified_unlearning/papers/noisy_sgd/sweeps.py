@@ -9,7 +9,7 @@ from certified_unlearning.reproduction.experiment import Sweep
 
 
 class Minibatches(Sweep):
-    """Epsilon of noisy SGD against unlearning steps, for several batch sizes: bounds, and exact values."""
+    """Epsilon of noisy SGD against unlearning steps, by batch size: bounds, and exact values for quadratic losses."""
 
     n: PositiveInt = Field(description="a whole number of records, at least 1; delta is 1 / n")
     batch_size: Distinct[PositiveInt] = Field(

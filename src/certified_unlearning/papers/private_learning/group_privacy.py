@@ -60,7 +60,7 @@ GROUP_PRIVACY = Experiment(
         "anew when these deletions are used up; until then, it needs no gradients. Retraining is plain SGD. Constants "
         "are chosen on held-out records. The figure does not depend on the preset’s data set.",
         "Left: beyond some number of deletions, the line of the private model falls, whereas the other lines stay "
-        "constant. Right: the line of the private model begins beyond the number of deletions that it covers, and "
-        "rises above the other lines.",
+        "constant. Right: the line of the private model begins beyond the number of deletions that the model "
+        "covers, and rises above the other lines.",
     ),
 )

@@ -64,7 +64,7 @@ def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, recor
 
 @measure
 def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
-    """Return the share of requests that changed the model, among the requests at the largest number of records."""
+    """Return the share of requests that changed the model, among the requests at the largest ``n``."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n").tail(1)
     return _quantities(own, own["requests_that_moved"] / own["rounds"])

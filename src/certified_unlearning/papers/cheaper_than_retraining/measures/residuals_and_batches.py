@@ -28,7 +28,7 @@ def cost_least_steps(
 ) -> float:
     """Return the smallest number of steps that a request needs with cyclic mini-batches.
 
-    The records of the request are in the worst places of the batches. The adjacency is zero-out.
+    The records of the request are in the worst batches. The adjacency is zero-out.
     """
     regulariser, cycle = 1 / strength, Cycle(n // batch_size, batch_size)
     smoothness = 1 / 4 + regulariser

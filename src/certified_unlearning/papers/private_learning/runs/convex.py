@@ -33,7 +33,10 @@ FRESH = 10_000
 
 
 def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """Return the rows of X1: output perturbation with the printed strength and with the strength of least cost."""
+    """Return the rows of X1: output perturbation with the printed strength and with the strength of least cost.
+
+    The records are those of the sign instance.
+    """
     instance = sign_instance()
     tables = []
     for n in sweep.output_perturbation_n:
