@@ -69,8 +69,8 @@ PUBLIC_CLASS_WEIGHTS = Assumption(
 PUBLIC_TARGET_RANGE = Assumption(
     statement="the range of targets does not depend on the records",
     status="assumed",
-    by="it was given as numbers, and targets were clipped to it; a range that is computed from the targets would "
-    "reveal something about removed records",
+    by="the range was given as numbers, and targets were clipped to it; a range that is computed from the targets "
+    "would reveal something about removed records",
 )
 """The assumption on the targets of ridge regression."""
 PROJECTION = Assumption(

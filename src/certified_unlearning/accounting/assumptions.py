@@ -138,15 +138,15 @@ def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption
             statement="the guarantee includes rounding errors and the finite range of the noise sampler",
             status="checked",
             by=f"epsilon takes into account that a step in {dtype} may end up to {arithmetic.rounding_error:.2g} away "
-            "from the exact step, in both runs; extra_delta includes an addition for random norms larger than this "
-            f"assumes, {arithmetic.noise_delta:.2g}",
+            "from the exact step, in both runs; this distance assumes upper limits on random norms, and the part of "
+            f"extra_delta that covers larger norms is {arithmetic.noise_delta:.2g}",
         ),
         Assumption(
             statement="nobody infers anything from the last bits of the published weights' noise",
             status="assumed",
-            by=f"it is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its random "
-            "bits come from a cipher on a CPU, and from PyTorch's generator on a GPU; attacks that use smaller "
-            "differences (Mironov 2012) are not excluded",
+            by=f"the noise is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its "
+            "random bits come from a cipher on a CPU, and from PyTorch's generator on a GPU; attacks that use "
+            "differences smaller than this distance (Mironov 2012) are not excluded",
         ),
     )
 

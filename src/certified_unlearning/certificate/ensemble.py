@@ -22,8 +22,9 @@ from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Reading
 
 COMPARATOR = (
-    "the label from the ensemble that is trained from the same starts on the current records, with every record in the "
-    "slice that was drawn for its number, and with the same number of updates, constants and floating-point type"
+    "the label from the ensemble that is trained on the current records from the same starts; each record is in the "
+    "slice that was drawn for the record's number; the number of updates, the constants and the floating-point type "
+    "are the same"
 )
 ANEW = "the answers of the ensemble trained from the same starts on the same slices of the remaining records"
 """A short description of the comparator of an answer."""
@@ -242,8 +243,8 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         Assumption(
             statement="a shard that has lost more records than its largest box covers is trained again before it votes",
             status="checked",
-            by="this is recomputed from the places of the removed records; training continues from the checkpoint "
-            "before the first slice that lost a record",
+            by="the list of shards that are trained again is recomputed from the places of the removed records; the "
+            "training of such a shard continues from the checkpoint before the first slice that lost a record",
         ),
         Assumption(
             statement="boxes and checkpoints follow from the records and the constants named here",
@@ -254,9 +255,8 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         Assumption(
             statement="constants, starts, slices and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="starts and slices are drawn by the number of records at the start, and not by their contents; "
-            "no software can check what was tried "
-            "before",
+            by="starts and slices were drawn using only the number of records at the start, and not their contents; "
+            "no software can check whether other constants, starts, slices or times of stopping were tried before",
         ),
         preprocessing(dataset, features),
         Assumption(

@@ -45,7 +45,7 @@ OBLIVIOUS = Assumption(
     statement="requests are oblivious: they were chosen without looking at models, states, or the duration of requests",
     status="assumed",
     by="no software can check this; a request that depends on a model voids the guarantee, and more noise makes this "
-    "worse",
+    "failure of the guarantee worse",
 )
 SECRET_STATE = "the state is secret, and no older copy of it is kept"
 CONSTANTS_FIXED = "no constant of the algorithm depends on the contents of the records or changes with a removal"

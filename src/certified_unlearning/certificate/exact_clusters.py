@@ -140,7 +140,8 @@ class ExactClustersCertificate(EqualInLaw):
                 Assumption(
                     statement="rows have norm at most 1",
                     status="checked",
-                    by="longer rows are refused or scaled down; only the bounds on recomputation depend on this",
+                    by="longer rows are refused or scaled down; of the statements in this certificate, only the "
+                    "bounds on recomputation depend on this limit",
                 ),
                 preprocessing(self.dataset, self.features),
                 REAL_NUMBERS,

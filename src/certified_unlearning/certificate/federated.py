@@ -159,8 +159,8 @@ def _assumptions(noise_source: NoiseSource, dataset: str, features: str) -> tupl
             statement=CONSTANTS_FIXED,
             status="checked",
             by="the number of rounds, the number and size of a client's steps, the largest norm of an update, the "
-            "divisor of sums, the noise and the regulariser's strength were fixed at the start, from the numbers of "
-            "clients and of their rows and the caller's settings, and no request changes them",
+            "divisor of sums, the noise and the regulariser's strength were fixed at the start, and no request "
+            "changes them; they depend only on the numbers of clients and of their rows, and on the caller's settings",
         ),
         Assumption(
             statement="a client's update depends only on the model and on the client's own rows",

@@ -13,8 +13,14 @@ FORMER = (
     (
         "it was given as numbers, to which targets were clipped: read off the targets, it would tell of removed "
         "records",
+        "the range was given as numbers, and targets were clipped to it; a range that is computed from the targets "
+        "would reveal something about removed records",
+    ),
+    (
         "it was given as numbers, and targets were clipped to it; a range that is computed from the targets would "
         "reveal something about removed records",
+        "the range was given as numbers, and targets were clipped to it; a range that is computed from the targets "
+        "would reveal something about removed records",
     ),
     ("projection on a ball", "a projection onto a ball does not loosen the bounds"),
     (
@@ -29,7 +35,11 @@ FORMER = (
     ),
     (
         "no software can see it; restoring a backup because of a model is choosing among models",
+        "no software can check this; somebody who restores a backup because of a model chooses among models",
+    ),
+    (
         "no software can check this; to restore a backup because of a model is to choose among models",
+        "no software can check this; somebody who restores a backup because of a model chooses among models",
     ),
     (
         "nobody sees the backup that the model directory was restored from, or it was destroyed",
@@ -163,15 +173,28 @@ FORMER = (
     ("epsilon counts that a step in ", "epsilon takes into account that a step in "),
     (
         " away from the exact one, in both runs; extra_delta counts random norms larger than that supposes, ",
+        " away from the exact step, in both runs; this distance assumes upper limits on random norms, and the part of "
+        "extra_delta that covers larger norms is ",
+    ),
+    (
         " away from the exact step, in both runs; extra_delta includes an addition for random norms larger than this "
         "assumes, ",
+        " away from the exact step, in both runs; this distance assumes upper limits on random norms, and the part of "
+        "extra_delta that covers larger norms is ",
     ),
     ("nobody concludes anything from the last bits of the ", "nobody infers anything from the last bits of the "),
+    ("it is within ", "the noise is within "),
     (
         " (Euclidean norm) of exact Gaussian noise, made of a cipher's bits on a CPU, of PyTorch's generator's on a "
         "GPU; attacks on smaller differences (Mironov 2012) are not excluded",
         " (Euclidean norm) of exact Gaussian noise; its random bits come from a cipher on a CPU, and from PyTorch's "
+        "generator on a GPU; attacks that use differences smaller than this distance (Mironov 2012) are not excluded",
+    ),
+    (
+        " (Euclidean norm) of exact Gaussian noise; its random bits come from a cipher on a CPU, and from PyTorch's "
         "generator on a GPU; attacks that use smaller differences (Mironov 2012) are not excluded",
+        " (Euclidean norm) of exact Gaussian noise; its random bits come from a cipher on a CPU, and from PyTorch's "
+        "generator on a GPU; attacks that use differences smaller than this distance (Mironov 2012) are not excluded",
     ),
     (
         "computed from this data set, without a margin for removals: no guarantee",
@@ -247,11 +270,19 @@ FORMER = (
         "every release over all remaining records, however the weights were computed",
     ),
     (
-        "the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step "
-        "from there), evaluated at readings and passes, bounded after every request",
+        "the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
+        "there), evaluated at readings and passes, bounded after every request",
+        "the distance is at most the least of three bounds: one uses the gradient's norm, one uses the gradient's norm "
+        "in the metric of the Hessian, and one uses the Newton step from the weights; this least bound is evaluated at "
+        "readings and passes, and is itself bounded after every request",
+    ),
+    (
         "the distance is at most the least of three bounds (by the gradient's norm, by its norm in the metric of the "
         "Hessian, and by the Newton step from there), which is evaluated at readings and passes, and bounded after "
         "every request",
+        "the distance is at most the least of three bounds: one uses the gradient's norm, one uses the gradient's norm "
+        "in the metric of the Hessian, and one uses the Newton step from the weights; this least bound is evaluated at "
+        "readings and passes, and is itself bounded after every request",
     ),
     (
         " (a removed record's loss is 0, the normaliser, which counts both, stays), plus the same Gaussian noise",
@@ -271,9 +302,17 @@ FORMER = (
         "; and the public rows, which no removal takes away: between the exact minimiser and the weights they add "
         "public_curvature to strong_convexity, whatever the other records are. That was computed from the public rows "
         "and rounded down",
+        "; the public rows are never removed; between the exact minimiser and the weights, they add public_curvature "
+        "to strong_convexity, whatever the other records are; public_curvature was computed from the public rows and "
+        "rounded down",
+    ),
+    (
         "; the public rows, which are never removed, add public_curvature to strong_convexity between the exact "
-        "minimiser and the weights, whatever the other records are; public_curvature was computed from the public "
-        "rows and rounded down",
+        "minimiser and the weights, whatever the other records are; public_curvature was computed from the public rows "
+        "and rounded down",
+        "; the public rows are never removed; between the exact minimiser and the weights, they add public_curvature "
+        "to strong_convexity, whatever the other records are; public_curvature was computed from the public rows and "
+        "rounded down",
     ),
     (
         "every row, to 1e-6, which the bounds count",
@@ -288,12 +327,24 @@ FORMER = (
         " (Euclidean norm) of exact Gaussian noise, made of the operating system's or a cipher's bits; attacks on "
         "smaller differences (Mironov 2012) are not excluded",
         " (Euclidean norm) of exact Gaussian noise; its random bits come from the operating system or from a cipher; "
+        "attacks that use differences smaller than this distance (Mironov 2012) are not excluded",
+    ),
+    (
+        " (Euclidean norm) of exact Gaussian noise; its random bits come from the operating system or from a cipher; "
         "attacks that use smaller differences (Mironov 2012) are not excluded",
+        " (Euclidean norm) of exact Gaussian noise; its random bits come from the operating system or from a cipher; "
+        "attacks that use differences smaller than this distance (Mironov 2012) are not excluded",
     ),
     (
         "the caller of fit says so; a private record among them stays in every model, and nothing is promised of it",
+        "the caller of fit states that these rows are public in this sense; a private record among the public rows "
+        "stays in every model, and the guarantee does not cover it",
+    ),
+    (
         "the caller of fit states this; a private record among them stays in every model, and the guarantee does not "
         "cover it",
+        "the caller of fit states that these rows are public in this sense; a private record among the public rows "
+        "stays in every model, and the guarantee does not cover it",
     ),
     (
         "nobody concludes anything from when data were read again",
@@ -301,7 +352,11 @@ FORMER = (
     ),
     (
         "it follows from the sizes of requests alone, by a bound that holds for all data",
+        "these times depend only on the sizes of requests, because the bound that determines them holds for all data",
+    ),
+    (
         "these times follow from the sizes of requests alone, by a bound that holds for all data",
+        "these times depend only on the sizes of requests, because the bound that determines them holds for all data",
     ),
     (
         "how many passes over the rows a request needed, and that it needed no reading before its time, depends on "
@@ -354,9 +409,19 @@ FORMER = (
         "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
         "releases, the first one included, and may have chosen requests after seeing earlier ones, against the same "
         "interaction with exact refits",
+        "epsilon holds for somebody who sees the model published last, if requests are fixed in advance; "
+        "epsilon_all_releases holds for somebody who sees all releases, including the first one, and who may have "
+        "chosen requests after seeing earlier releases; epsilon_all_releases compares this interaction with the same "
+        "interaction with exact refits",
+    ),
+    (
         "epsilon: somebody who sees the model published last, if requests are fixed in advance; epsilon_all_releases: "
         "somebody who sees all releases, including the first one, and may have chosen requests after seeing earlier "
         "releases, compared with the same interaction with exact refits",
+        "epsilon holds for somebody who sees the model published last, if requests are fixed in advance; "
+        "epsilon_all_releases holds for somebody who sees all releases, including the first one, and who may have "
+        "chosen requests after seeing earlier releases; epsilon_all_releases compares this interaction with the same "
+        "interaction with exact refits",
     ),
     (
         "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training",
@@ -421,7 +486,13 @@ FORMER = (
     (
         "no software can see it; a request that depends on a model voids the statement, with more noise the more so",
         "no software can check this; a request that depends on a model voids the guarantee, and more noise makes this "
+        "failure of the guarantee worse",
+    ),
+    (
+        "no software can check this; a request that depends on a model voids the guarantee, and more noise makes this "
         "worse",
+        "no software can check this; a request that depends on a model voids the guarantee, and more noise makes this "
+        "failure of the guarantee worse",
     ),
     (
         "no constant of the algorithm follows the records",
@@ -481,7 +552,13 @@ FORMER = (
     ),
     (
         "longer ones are refused or scaled down; only the bounds on computing again rest on it",
+        "longer rows are refused or scaled down; of the statements in this certificate, only the bounds on "
+        "recomputation depend on this limit",
+    ),
+    (
         "longer rows are refused or scaled down; only the bounds on recomputation depend on this",
+        "longer rows are refused or scaled down; of the statements in this certificate, only the bounds on "
+        "recomputation depend on this limit",
     ),
     (
         "it holds sums of what clients sent without noise; what backups keep no software can see",
@@ -492,8 +569,16 @@ FORMER = (
         "strength were fixed for the first clients, by their number and that of their rows and by what was asked for, "
         "and no request changes them",
         "the number of rounds, the number and size of a client's steps, the largest norm of an update, the divisor of "
+        "sums, the noise and the regulariser's strength were fixed at the start, and no request changes them; they "
+        "depend only on the numbers of clients and of their rows, and on the caller's settings",
+    ),
+    (
+        "the number of rounds, the number and size of a client's steps, the largest norm of an update, the divisor of "
         "sums, the noise and the regulariser's strength were fixed at the start, from the numbers of clients and of "
         "their rows and the caller's settings, and no request changes them",
+        "the number of rounds, the number and size of a client's steps, the largest norm of an update, the divisor of "
+        "sums, the noise and the regulariser's strength were fixed at the start, and no request changes them; they "
+        "depend only on the numbers of clients and of their rows, and on the caller's settings",
     ),
     (
         "what a client sends depends on the model and on its own rows alone",
@@ -515,9 +600,17 @@ FORMER = (
     (
         "the label of the ensemble that is trained from the same starts on the records as they are now: every record "
         "in the slice that was drawn for its number, in as many updates, with the same constants and type of numbers",
-        "the label from the ensemble that is trained from the same starts on the current records, with every record "
-        "in the slice that was drawn for its number, and with the same number of updates, constants and "
-        "floating-point type",
+        "the label from the ensemble that is trained on the current records from the same starts; each record is in "
+        "the slice that was drawn for the record's number; the number of updates, the constants and the floating-point "
+        "type are the same",
+    ),
+    (
+        "the label from the ensemble that is trained from the same starts on the current records, with every record in "
+        "the slice that was drawn for its number, and with the same number of updates, constants and floating-point "
+        "type",
+        "the label from the ensemble that is trained on the current records from the same starts; each record is in "
+        "the slice that was drawn for the record's number; the number of updates, the constants and the floating-point "
+        "type are the same",
     ),
     (
         "nothing about parameters: until a shard is trained again they were learned with the records that have left "
@@ -563,8 +656,14 @@ FORMER = (
     (
         "recomputed from where the removed records lay; it goes on from the checkpoint before the first slice that "
         "lost one",
+        "the list of shards that are trained again is recomputed from the places of the removed records; the training "
+        "of such a shard continues from the checkpoint before the first slice that lost a record",
+    ),
+    (
         "this is recomputed from the places of the removed records; training continues from the checkpoint before the "
         "first slice that lost a record",
+        "the list of shards that are trained again is recomputed from the places of the removed records; the training "
+        "of such a shard continues from the checkpoint before the first slice that lost a record",
     ),
     (
         "boxes and checkpoints follow from the records by the constants named here",
@@ -580,8 +679,14 @@ FORMER = (
     ),
     (
         "starts and slices are drawn by number here; what was tried before, no software can see",
-        "starts and slices are drawn by the number of records at the start, and not by their contents; no "
-        "software can check what was tried before",
+        "starts and slices were drawn using only the number of records at the start, and not their contents; no "
+        "software can check whether other constants, starts, slices or times of stopping were tried before",
+    ),
+    (
+        "starts and slices are drawn by the number of records at the start, and not by their contents; no software can "
+        "check what was tried before",
+        "starts and slices were drawn using only the number of records at the start, and not their contents; no "
+        "software can check whether other constants, starts, slices or times of stopping were tried before",
     ),
     (
         "they were learned with the removed records; what backups keep no software can see",
@@ -617,8 +722,14 @@ FORMER = (
     ),
     (
         "nothing where batches are cut anew after a removal, or inputs were scaled, selected or stopped by the records",
+        "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected "
+        "with the help of the records, or if the records determined when training stopped",
+    ),
+    (
         "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected by "
         "means of the records, or if the records determined when training stopped",
+        "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected "
+        "with the help of the records, or if the records determined when training stopped",
     ),
     ("without any k records of each batch, or fewer", "with any k or fewer records of each batch removed"),
     (
@@ -671,8 +782,14 @@ FORMER = (
     ),
     (
         "start and batches are drawn by number here; what was tried before, no software can see",
-        "start and batches are drawn by the number of records at the start, and not by their contents; no "
-        "software can check what was tried before",
+        "start and batches were drawn using only the number of records at the start, and not their contents; no "
+        "software can check whether other constants, starts, batches or times of stopping were tried before",
+    ),
+    (
+        "start and batches are drawn by the number of records at the start, and not by their contents; no software can "
+        "check what was tried before",
+        "start and batches were drawn using only the number of records at the start, and not their contents; no "
+        "software can check whether other constants, starts, batches or times of stopping were tried before",
     ),
     (
         "single operations are rounded to nearest, exponentials are right to 4 units in the last place, and no record "
@@ -682,20 +799,38 @@ FORMER = (
     ),
     (
         "bounds then hold in real numbers and for training in floats of the same type, in any order of sums",
+        "if this is true, the bounds hold for training in exact arithmetic, and also for training in floating-point "
+        "numbers of the same type, whatever the order of summation",
+    ),
+    (
         "if this is true, the bounds hold in real numbers, and for training in floating-point numbers of the same "
         "type, in any order of summation",
+        "if this is true, the bounds hold for training in exact arithmetic, and also for training in floating-point "
+        "numbers of the same type, whatever the order of summation",
     ),
     (
         "the labels published after the same training (start, places, list of classes, number of updates, constants) "
         "with one record of one batch replaced by any other",
-        "the labels published after the same training (with the same start, places, list of classes, number of "
-        "updates and constants), but with one record of one batch replaced by any other",
+        "the labels published after the same training, but with one record of one batch replaced by any other; the "
+        "start, the places, the list of classes, the number of updates and the constants are the same",
+    ),
+    (
+        "the labels published after the same training (with the same start, places, list of classes, number of updates "
+        "and constants), but with one record of one batch replaced by any other",
+        "the labels published after the same training, but with one record of one batch replaced by any other; the "
+        "start, the places, the list of classes, the number of updates and the constants are the same",
     ),
     (
         "the labels published after the same training (start, places, list of classes, number of updates, constants) "
         "with one record added to one batch, or removed from it",
-        "the labels published after the same training (with the same start, places, list of classes, number of "
-        "updates and constants), but with one record added to one batch or removed from it",
+        "the labels published after the same training, but with one record added to one batch or removed from it; the "
+        "start, the places, the list of classes, the number of updates and the constants are the same",
+    ),
+    (
+        "the labels published after the same training (with the same start, places, list of classes, number of updates "
+        "and constants), but with one record added to one batch or removed from it",
+        "the labels published after the same training, but with one record added to one batch or removed from it; the "
+        "start, the places, the list of classes, the number of updates and the constants are the same",
     ),
     (
         "inputs, and how many of them are asked for, were not chosen by the records",
@@ -713,7 +848,13 @@ FORMER = (
     ),
     (
         "nothing about inputs that were chosen by the records, nor about the time that an answer takes",
+        "the guarantee covers neither inputs that were chosen with the help of the records, nor the duration of an "
+        "answer",
+    ),
+    (
         "the guarantee covers neither inputs that were chosen by means of the records, nor the duration of an answer",
+        "the guarantee covers neither inputs that were chosen with the help of the records, nor the duration of an "
+        "answer",
     ),
     (
         "nothing where training was refused: that bounds overflowed or a class was missing may depend on the records",
@@ -736,9 +877,8 @@ FORMER = (
     ),
     (
         "the software draws places by number; batches that are cut anew have other neighbours",
-        "places are drawn by the number of records at the start, and not by their contents; if batches are "
-        "formed anew, other data sets are "
-        "neighbours",
+        "places were drawn using only the number of records at the start, and not their contents; if batches are "
+        "formed anew, other data sets are neighbours",
     ),
     (
         "certified radii of neighbours differ by at most one",
@@ -757,9 +897,14 @@ FORMER = (
     ("whoever holds both trains again and compares", "somebody with both can train again and compare"),
     (
         "the software draws places by number; whoever cuts batches anew has other neighbours",
-        "places are drawn by the number of records at the start, and not by their contents; if batches are "
-        "formed anew, other data sets are "
-        "neighbours",
+        "places were drawn using only the number of records at the start, and not their contents; if batches are "
+        "formed anew, other data sets are neighbours",
+    ),
+    (
+        "places are drawn by the number of records at the start, and not by their contents; if batches are formed "
+        "anew, other data sets are neighbours",
+        "places were drawn using only the number of records at the start, and not their contents; if batches are "
+        "formed anew, other data sets are neighbours",
     ),
     # Private learning.
     ("radius, strength, steps", "the radius, the strength of the regulariser, the number and size of steps"),
@@ -809,8 +954,14 @@ FORMER = (
     (
         "it rounds the loss of privacy up, bin by bin; what its own float64 rounds is taken off delta as far as was "
         "measured, and has no proven bound",
+        "dp-accounting rounds the privacy loss up, bin by bin; to cover its own rounding errors in float64, more than "
+        "the largest measured error is subtracted from delta, but no bound on these errors is proven",
+    ),
+    (
         "dp-accounting rounds the privacy loss up, bin by bin; its own rounding errors in float64 are subtracted from "
         "delta as far as they were measured, and have no proven bound",
+        "dp-accounting rounds the privacy loss up, bin by bin; to cover its own rounding errors in float64, more than "
+        "the largest measured error is subtracted from delta, but no bound on these errors is proven",
     ),
     ("their losses of privacy add up", "their privacy losses add up"),
     (
@@ -861,8 +1012,16 @@ FORMER = (
     (
         "which record stood in any one place: the law of the model hardly changes when one record is replaced by any "
         "other; how many there are is public",
+        "for each single place in the data set, which record was in this place; this is hidden because the "
+        "distribution of the model hardly changes when one record is replaced by any other; the number of records is "
+        "public",
+    ),
+    (
         "which record was in any one place: the distribution of the model hardly changes when one record is replaced "
         "by any other; the number of records is public",
+        "for each single place in the data set, which record was in this place; this is hidden because the "
+        "distribution of the model hardly changes when one record is replaced by any other; the number of records is "
+        "public",
     ),
     (
         "whether any one record was there: the law of the model hardly changes when one record is added or left out, "
@@ -877,8 +1036,16 @@ FORMER = (
         "under add-remove not that, but with their places left empty: towards that, doing nothing satisfies the "
         "epsilons of `deletions`",
         "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
+        "under add-remove, the guarantee does not cover replacements, and the comparator is a run in which the places "
+        "of the deleted records are empty; compared with the comparator, the unchanged model satisfies the epsilons of "
+        "`deletions`",
+    ),
+    (
         "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; "
         "compared with the comparator, the unchanged model satisfies the epsilons of `deletions`",
+        "under add-remove, the guarantee does not cover replacements, and the comparator is a run in which the places "
+        "of the deleted records are empty; compared with the comparator, the unchanged model satisfies the epsilons of "
+        "`deletions`",
     ),
     (
         "disjoint parts: each record is read in at most one of them, by its position",
@@ -899,8 +1066,14 @@ FORMER = (
     ),
     (
         "nothing about deletions that were chosen after seeing the model, beyond what holds for every record at once",
+        "the guarantee does not cover deletions that were chosen after seeing the model; for such deletions, only "
+        "statements that hold for every record at once are valid",
+    ),
+    (
         "the guarantee does not cover deletions that were chosen after seeing the model, beyond what holds for every "
         "record at once",
+        "the guarantee does not cover deletions that were chosen after seeing the model; for such deletions, only "
+        "statements that hold for every record at once are valid",
     ),
     (
         "nothing about what the population has in common: what can be learned without a record may be learned",
@@ -956,9 +1129,16 @@ FORMER = (
     (
         "it is within noise_resolution of exact Gaussian noise, made of the operating system's or a cipher's bits; "
         "attacks on smaller differences (Mironov 2012) are not excluded, nor those on how long learning took",
-        "it is within noise_resolution of exact Gaussian noise; its random bits come from the operating system or "
-        "from a cipher; attacks that use smaller differences (Mironov 2012) or the duration of learning are not "
-        "excluded",
+        "the noise is within noise_resolution of exact Gaussian noise; its random bits come from the operating system "
+        "or from a cipher; attacks that use differences smaller than noise_resolution (Mironov 2012) or the duration "
+        "of learning are not excluded",
+    ),
+    (
+        "it is within noise_resolution of exact Gaussian noise; its random bits come from the operating system or from "
+        "a cipher; attacks that use smaller differences (Mironov 2012) or the duration of learning are not excluded",
+        "the noise is within noise_resolution of exact Gaussian noise; its random bits come from the operating system "
+        "or from a cipher; attacks that use differences smaller than noise_resolution (Mironov 2012) or the duration "
+        "of learning are not excluded",
     ),
     (
         "its key was given by whoever learned, who says that it came from",

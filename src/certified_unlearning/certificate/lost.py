@@ -27,7 +27,7 @@ OBLIVIOUS_RESTORE = Assumption(
     statement="the time when the model directory was lost, and the choice of the restored backup, depended neither on "
     "a model nor on the duration of a request",
     status="assumed",
-    by="no software can check this; to restore a backup because of a model is to choose among models",
+    by="no software can check this; somebody who restores a backup because of a model chooses among models",
 )
 NO_BACKUP_SEEN = Assumption(
     statement="nobody sees the backup from which the model directory was restored, or this backup was destroyed",

@@ -37,8 +37,8 @@ NOT_PROMISED = (
     "the answers are not differentially private: whether a prediction is certified depends on the records, and reveals "
     "something about them; so a service that answers only certified inputs reveals something about which records exist",
     "the guarantee does not hold if parameters or boxes were published: both were learned with the records",
-    "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected by "
-    "means of the records, or if the records determined when training stopped",
+    "the guarantee does not hold if batches are formed anew after a removal, if inputs were scaled or selected with "
+    "the help of the records, or if the records determined when training stopped",
 )
 
 
@@ -387,9 +387,8 @@ def _assumptions(dataset: str, features: str, differences: Differences, public: 
         Assumption(
             statement="constants, start, batches and the time of stopping were chosen without looking at the records",
             status="assumed",
-            by="start and batches are drawn by the number of records at the start, and not by their contents; "
-            "no software can check what was tried "
-            "before",
+            by="start and batches were drawn using only the number of records at the start, and not their contents; "
+            "no software can check whether other constants, starts, batches or times of stopping were tried before",
         ),
         preprocessing(dataset, features),
         *((stays,) if public else ()),
@@ -397,7 +396,7 @@ def _assumptions(dataset: str, features: str, differences: Differences, public: 
             statement="single operations are rounded to nearest, exponentials are correct to 4 units in the last "
             "place, and no added record is so large that training on it overflows",
             status="assumed",
-            by="if this is true, the bounds hold in real numbers, and for training in floating-point numbers of the "
-            "same type, in any order of summation",
+            by="if this is true, the bounds hold for training in exact arithmetic, and also for training in "
+            "floating-point numbers of the same type, whatever the order of summation",
         ),
     )

@@ -18,10 +18,10 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Changes, Relation
 
 COMPARATOR: dict[Relation, str] = {
-    "replace-one": "the labels published after the same training (with the same start, places, list of classes, number "
-    "of updates and constants), but with one record of one batch replaced by any other",
-    "add-remove": "the labels published after the same training (with the same start, places, list of classes, number "
-    "of updates and constants), but with one record added to one batch or removed from it",
+    "replace-one": "the labels published after the same training, but with one record of one batch replaced by any "
+    "other; the start, the places, the list of classes, the number of updates and the constants are the same",
+    "add-remove": "the labels published after the same training, but with one record added to one batch or removed "
+    "from it; the start, the places, the list of classes, the number of updates and the constants are the same",
 }
 
 

@@ -153,8 +153,8 @@ POISSON_PREMISES = (
     Assumption(
         statement="the epsilon by dp-accounting is not too small",
         status="assumed",
-        by="dp-accounting rounds the privacy loss up, bin by bin; its own rounding errors in float64 are subtracted "
-        "from delta as far as they were measured, and have no proven bound",
+        by="dp-accounting rounds the privacy loss up, bin by bin; to cover its own rounding errors in float64, more "
+        "than the largest measured error is subtracted from delta, but no bound on these errors is proven",
     ),
 )
 """The assumptions of certificates with Poisson batches."""

@@ -27,9 +27,10 @@ OF_ALL_CLASSES = (
     "classes are one release"
 )
 OBSERVERS = (
-    "epsilon: somebody who sees the model published last, if requests are fixed in advance; epsilon_all_releases: "
-    "somebody who sees all releases, including the first one, and may have chosen requests after seeing earlier "
-    "releases, compared with the same interaction with exact refits"
+    "epsilon holds for somebody who sees the model published last, if requests are fixed in advance; "
+    "epsilon_all_releases holds for somebody who sees all releases, including the first one, and who may have chosen "
+    "requests after seeing earlier releases; epsilon_all_releases compares this interaction with the same interaction "
+    "with exact refits"
 )
 NOT_PROMISED = (
     "the guarantee does not protect the remaining records: the comparator is an exact minimiser with noise, and is not "
@@ -89,9 +90,9 @@ _EVALUATED = Assumption(
 _DISTANCE = Assumption(
     statement=_NEAR,
     status="checked",
-    by="the distance is at most the least of three bounds (by the gradient's norm, by its norm in the metric of the "
-    "Hessian, and by the Newton step from there), which is evaluated at readings and passes, and bounded after every "
-    f"request; {_NOT_RECOMPUTED}",
+    by="the distance is at most the least of three bounds: one uses the gradient's norm, one uses the gradient's norm "
+    "in the metric of the Hessian, and one uses the Newton step from the weights; this least bound is evaluated at "
+    f"readings and passes, and is itself bounded after every request; {_NOT_RECOMPUTED}",
 )
 
 
@@ -162,9 +163,9 @@ def assumptions(
     )
     if public_curvature:
         convex_by += (
-            "; the public rows, which are never removed, add public_curvature to strong_convexity between the exact "
-            "minimiser and the weights, whatever the other records are; public_curvature was computed from the public "
-            f"rows and rounded down; {_NOT_RECOMPUTED}"
+            "; the public rows are never removed; between the exact minimiser and the weights, they add "
+            "public_curvature to strong_convexity, whatever the other records are; public_curvature was computed from "
+            f"the public rows and rounded down; {_NOT_RECOMPUTED}"
         )
     fixed = "requests and added records" if additions else "requests"
     if restored:
@@ -201,9 +202,9 @@ def assumptions(
         Assumption(
             statement="nobody infers anything from the last bits of the published weights' noise",
             status="assumed",
-            by=f"it is within {noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its random bits come "
-            "from the operating system or from a cipher; attacks that use smaller differences (Mironov 2012) are not "
-            "excluded",
+            by=f"the noise is within {noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise; its random bits "
+            "come from the operating system or from a cipher; attacks that use differences smaller than this distance "
+            "(Mironov 2012) are not excluded",
         ),
         Assumption(
             statement="nobody who sees the model knows the noise",
@@ -226,15 +227,18 @@ def _public(records: int) -> Assumption:
         statement=f"{counted(records, 'row')} of public_X and public_y are public: nobody will ask to remove one, and "
         "they do not depend on records that may be removed",
         status="assumed",
-        by="the caller of fit states this; a private record among them stays in every model, and the guarantee does "
-        "not cover it",
+        by="the caller of fit states that these rows are public in this sense; a private record among the public rows "
+        "stays in every model, and the guarantee does not cover it",
     )
 
 
 def _timing(strict: bool, unscheduled: bool, by_passes: bool, every_request_passes: bool) -> Assumption:
     statement = "nobody infers anything from the times at which data were read again"
     if strict and not unscheduled:
-        by = "these times follow from the sizes of requests alone, by a bound that holds for all data"
+        by = (
+            "these times depend only on the sizes of requests, because the bound that determines them holds for all "
+            "data"
+        )
         return Assumption(statement=statement, status="checked", by=by)
     if by_passes and not unscheduled:
         by = (

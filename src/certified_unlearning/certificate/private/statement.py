@@ -12,16 +12,18 @@ from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.vocabulary import NoiseSource
 
 HIDDEN = {
-    "replace-one": "which record was in any one place: the distribution of the model hardly changes when one record is "
-    "replaced by any other; the number of records is public",
+    "replace-one": "for each single place in the data set, which record was in this place; this is hidden because the "
+    "distribution of the model hardly changes when one record is replaced by any other; the number of records is "
+    "public",
     "add-remove": "whether any one record was present: the distribution of the model hardly changes when one record is "
     "added or left out; in both cases, sums are divided by the same public n, and the place of a record that is left "
     "out stays empty, as a row of zeros",
 }
 COMPARATOR = (
     "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
-    "under add-remove, this is not covered, and the comparator has empty places instead of the deleted ones; "
-    "compared with the comparator, the unchanged model satisfies the epsilons of `deletions`"
+    "under add-remove, the guarantee does not cover replacements, and the comparator is a run in which the places of "
+    "the deleted records are empty; compared with the comparator, the unchanged model satisfies the epsilons of "
+    "`deletions`"
 )
 READ_ONCE = "disjoint parts: each record is read in at most one part, which depends on its position"
 READ_BY_POSITION = (
@@ -53,8 +55,8 @@ def words(
             "algorithm",
             "the guarantee does not cover several models together that were learned from the same records: "
             f"{own.together}",
-            "the guarantee does not cover deletions that were chosen after seeing the model, beyond what holds for "
-            "every record at once",
+            "the guarantee does not cover deletions that were chosen after seeing the model; for such deletions, only "
+            "statements that hold for every record at once are valid",
             "the guarantee does not hide what the population has in common: anything that can be learned without a "
             "record may be learned",
         ),
@@ -116,8 +118,8 @@ def _of_numbers(own: Words) -> tuple[Assumption, ...]:
         Assumption(
             statement=f"nobody infers anything from the last bits of the {own.noise}",
             status="assumed",
-            by="it is within noise_resolution of exact Gaussian noise; its random bits come from the operating system "
-            "or from a cipher; attacks that use smaller differences (Mironov 2012) or the duration of learning are not "
-            "excluded",
+            by="the noise is within noise_resolution of exact Gaussian noise; its random bits come from the operating "
+            "system or from a cipher; attacks that use differences smaller than noise_resolution (Mironov 2012) or "
+            "the duration of learning are not excluded",
         ),
     )

@@ -43,7 +43,7 @@ NOT_PROMISED = (
     "stay secret",
     "the guarantee does not cover anything else that was published: epsilon and delta add up, and every label adds to "
     "them",
-    "the guarantee covers neither inputs that were chosen by means of the records, nor the duration of an answer",
+    "the guarantee covers neither inputs that were chosen with the help of the records, nor the duration of an answer",
     "the guarantee does not hold if training was refused: whether bounds overflowed or a class was missing may depend "
     "on the records",
 )
@@ -247,9 +247,8 @@ def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
             statement=f"neighbouring data sets ({relation}) differ in one record of one batch; places, start, "
             "constants and classes are public, and were chosen without looking at the records",
             status="assumed",
-            by="places are drawn by the number of records at the start, and not by their contents; if batches "
-            "are formed anew, other data sets are "
-            "neighbours",
+            by="places were drawn using only the number of records at the start, and not their contents; if batches "
+            "are formed anew, other data sets are neighbours",
         ),
         Assumption(
             statement="certified radii of neighbouring data sets differ by at most one",
