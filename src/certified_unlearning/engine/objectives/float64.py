@@ -77,7 +77,7 @@ class Regression:
 
     @functools.cached_property
     def terms(self) -> Terms:
-        """Largest number of terms in the score of a row, and largest number of terms in a sum over the rows of `blocks`."""
+        """Largest number of terms in a row's score, and largest number of terms in a sum over the rows of `blocks`."""
         records, features = self.rows.shape
         return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
