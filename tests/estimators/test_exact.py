@@ -103,7 +103,7 @@ def test_ten_classes(digits: Any) -> None:
     assert model.coef_.shape == (10, 64)
     assert model.score(rows[420:], labels[420:]) > 0.8
     assert model.certificate_.loss == "softmax"
-    with pytest.raises(DataError, match="y holds 11, which is none of the classes"):
+    with pytest.raises(DataError, match="y holds 11, which is not one of the learned classes"):
         model.insert(rows[:1], [11])
 
 

@@ -122,7 +122,7 @@ def test_labels_that_only_number_the_records_are_positions(parity):
 
 def test_labels_need_a_frame(parity):
     fitted = MODELS["certified"]().fit(*parity)
-    with pytest.raises(ParameterError, match="X was not a data frame, its labels were not kept"):
+    with pytest.raises(ParameterError, match="X was not a data frame, its index was not kept"):
         fitted.unlearn(index=[4])
     assert fitted.unlearn(pd.Series(np.arange(600) == 4)).remaining_[4] == 5
 
@@ -177,7 +177,7 @@ def test_labels_that_json_cannot_hold_are_left_out_with_a_word(parity, tmp_path)
     with pytest.warns(UserWarning, match="does not keep the data frame's index, because a Interval") as warned:
         fitted.save(tmp_path / "model")
     assert warned[0].filename == __file__
-    with pytest.raises(ParameterError, match="its labels were not kept"):
+    with pytest.raises(ParameterError, match="its index was not kept"):
         LangevinLogisticRegression.load(tmp_path / "model").unlearn(index=[frame.index[3]])
 
 

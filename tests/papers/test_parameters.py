@@ -490,7 +490,7 @@ def test_a_paper_of_others_joins_with_its_section_and_its_data(with_another_pape
     ("key", "value", "sentence"),
     [
         ("papers_of_others", f"{OTHERS}:PAPER", f"papers_of_others is '{OTHERS}:PAPER', but must be a list of "),
-        ("papers_of_others", [7], "papers_of_others is [7], but must be a list of references to papers of others"),
+        ("papers_of_others", [7], "papers_of_others is [7], but must be a list of references to other people's papers"),
         ("papers_of_others", [], "papers.paper_of_others is not a known key; known are langevin_unlearning, "),
         ("papers_of_others", ["no_such_package.paper:PAPER"], "no_such_package.paper:PAPER names nothing: there is no "
          "module no_such_package.paper"),
@@ -576,7 +576,7 @@ def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None
         ("own_data.loans.norm", "l2", "own_data.loans.norm is 'l2', but must be unit (each row is divided"),
         ("own_data.loans.categories", {"job": "nurse"}, "categories.job is 'nurse', but must be a list of "),
         ("own_data.loans.categories", {"job": []}, "own_data.loans.categories.job is [], but must be a list of"),
-        ("own_data.loans.ranges", {"age": [1]}, "ranges.age is [1], but must be [lowest, highest] for"),
+        ("own_data.loans.ranges", {"age": [1]}, "ranges.age is [1], but must be [lowest, highest]: two"),
         ("own_data.loans.ranges", {"age": [1, "x"]}, "ranges.age contains 'x', but must be [lowest, "),
         ("own_data.loans.ranges", {"age": [1, float("nan")]}, "ranges.age contains nan, but must be [lowest, "),
         ("own_data.digits", LOANS, "own_data.digits has the name of another data set; give it another name"),

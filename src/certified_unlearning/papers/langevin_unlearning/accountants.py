@@ -10,7 +10,7 @@ from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs, NoSweep
 from certified_unlearning.reproduction.rows import column
 from certified_unlearning.reproduction.tabulation import ShownTable
-from certified_unlearning.text import rounded_up
+from certified_unlearning.text import counted, rounded_up
 
 ROWS = pa.schema(
     [
@@ -46,21 +46,21 @@ def page(rows: pd.DataFrame) -> ShownTable:
     return ShownTable("", ["epsilon", *names], groups)
 
 
-_LEAST_SIGMA = "least sigma"
+_LEAST_SIGMA = "smallest sigma"
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
-    last, sizes = run.requests[-1], run.records_per_request
+    last, of_request = run.requests[-1], counted(run.records_per_request, "record")
     if run.variant == "least-sigma":
-        quantity, value = f"{_LEAST_SIGMA}, S = {sizes}, K = {last.unlearning_steps}", run.sigma
+        quantity, value = f"{_LEAST_SIGMA} for one request of {of_request} with K = {last.unlearning_steps}", run.sigma
     else:
         value = float(sum(request.unlearning_steps for request in run.requests))
-        how = (
-            f"all steps, S = {sizes} per request until {last.records_removed} records are removed"
+        what = (
+            f"total number of steps until {last.records_removed} records are removed, with {of_request} per request and"
             if len(run.requests) > 1
-            else f"least K, S = {sizes} at once"
+            else f"smallest K for one request of {of_request} with"
         )
-        quantity = f"{how}: sigma = {run.sigma:g}"
+        quantity = f"{what} sigma = {run.sigma:g}"
     yield {
         "quantity": quantity,
         "epsilon_target": run.epsilon_target,

@@ -174,7 +174,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         mechanism.delete(run, 0, Draws(1))
     with pytest.raises(ParameterError, match="record 0 was learned already"):
         mechanism.insert(run, 0, Draws(1))
-    with pytest.raises(ParameterError, match="distinct names"):
+    with pytest.raises(ParameterError, match="distinct whole numbers of at least 0"):
         mechanism.learn(torch.tensor([2, 2]), 5, Draws(1))
     with pytest.raises(ParameterError, match="steps"):
         LinearQuerySettings(0, 1.0)
