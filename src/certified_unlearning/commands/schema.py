@@ -11,9 +11,9 @@ from certified_unlearning.commands.output import after
 
 
 def schema(
-    output: Annotated[Path, typer.Option(help="File for the JSON schema; params.yaml refers to the default.")] = Path(
-        "workflow/schemas/params.schema.json"
-    ),
+    output: Annotated[
+        Path, typer.Option(help="File for the JSON schema. The first line of params.yaml names the default file.")
+    ] = Path("workflow/schemas/params.schema.json"),
     other: OthersPapers = None,
 ) -> None:
     """Write the JSON schema of params.yaml, with which an editor completes and checks keys."""

@@ -8,8 +8,8 @@ the model is fitted anew. The data are also read after more removals than the pl
 
 All parts of a model are secret. Until the data are read again, these parts are functions of removed records. With
 downdates, the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed
-records. The factor only guides the solver; the remainder of its solution is evaluated with the matrix. A reading starts
-from scratch, so nothing of the removed records stays.
+records. The factor only guides the solver; the residual of the solver's solution is evaluated with the matrix. A
+reading starts from scratch, so nothing of the removed records stays.
 
 If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first. A pass
 evaluates the gradient over the remaining rows and takes one more step against all of it, with the existing matrix. The

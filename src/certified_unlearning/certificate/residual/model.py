@@ -112,7 +112,7 @@ class ResidualCertificate(ResidualConstants):
         return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)
 
     def with_reactions(self) -> str | None:
-        """Return the bound on right guesses for requests that depended on earlier versions, in sentences, or None."""
+        """Return sentences on right guesses if requests depended on earlier versions; None if there is no bound."""
         if self._of_all is None:
             return None
         often = so_many_are_right(self._of_all)

@@ -218,8 +218,9 @@ def _calibration(method: str, plan: PrivatePlan, records: int, delta: float) -> 
     left_out = extra_delta(plan.failure, epsilon)
     if left_out > delta:
         raise AssumptionError(
-            f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: the probability that the noise "
-            f"sampler leaves out would add {left_out:.2g} to delta; give a smaller --epsilon or a larger --delta"
+            f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: the noise "
+            f"sampler never draws some values, whose probability would add {left_out:.2g} to delta; give a smaller "
+            "--epsilon or a larger --delta"
         )
     return PrivateCalibration(
         method=method,

@@ -53,7 +53,7 @@ class PredictionScores(NamedTuple):
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
     def fits_better_than(self, other: "PredictionScores") -> bool:
-        """Return whether the log loss is better by the share `FIT`. The log loss does not depend on a threshold."""
+        """Return whether the log loss is smaller by more than the share `FIT`; it does not depend on a threshold."""
         return self.log_loss < (1 - FIT) * other.log_loss
 
     def in_words(self) -> str:

@@ -1,7 +1,8 @@
 """Dense rows and labels, as plain numbers in two files, with keyed digests. Removed rows are zeroed.
 
-For a model that learns by mini-batches, the copy is dealt: its rows are in the order in which batches are read. Rows of
-two classes are signed as `engine.minibatch` reads them. A third file has the place of each row of the table.
+For a model that learns by mini-batches, the copy is dealt: its rows are in the order in which batches are read. With
+two classes, each row is multiplied by its label, as `engine.minibatch` requires. A third file has the place of each row
+of the table.
 """
 
 import hmac

@@ -124,8 +124,8 @@ class CertifiedShards:
         labels: Labels of all records, shape ``(n,)``.
         present: Whether each record is present, shape ``(n,)``.
         slices: Slices that `CertifiedEnsemble.slices` drew, shape ``(n,)``.
-        standing: The state of the shards: counts of the present and the removed records of each slice, and of repeated
-            trainings.
+        standing: The counts of the shards: how many records of each slice are present, how many were removed, and how
+            often shards were trained again.
         parameters: Parameters before the first stage and after each, shapes ``(shards, slices + 1, 1, ...)``.
         lower: Lower ends of the boxes, shapes ``(shards, slices + 1, budgets, ...)``. The box of a budget that is not
             usable is a point.

@@ -14,7 +14,7 @@ SPREAD = (
     "split and the same removed records, so noiseless retraining gives the same value in all of them. Black dotted and "
     "dash-dotted lines are new fits by scikit-learn on the remaining records. The dotted fit starts from zero, which "
     "is retraining; the dash-dotted fit starts from the old weights, which guarantees nothing. If some accuracies are "
-    "close to that of always guessing the most frequent class, a thin line shows the accuracy of such guessing."
+    "close to that of always guessing the most frequent class, a thin line shows the accuracy of these guesses."
 )
 
 

@@ -110,7 +110,7 @@ def write(path: str | Path, verdicts: Sequence[Verdict]) -> None:
 
 
 def read(path: str | Path) -> list[Verdict]:
-    """Read the verdicts in a file of `write`.
+    """Read the verdicts in a file that `write` has written.
 
     Raises:
         DataError: The file is missing or is not a list of verdicts.

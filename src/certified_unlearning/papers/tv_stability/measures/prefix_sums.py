@@ -97,7 +97,9 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
-    """Return the total variation of one weighted sum of noisy nodes at Theorem 25's printed noise, divided by ``rho``.
+    """Return the total variation of one weighted sum of nodes, divided by ``rho``.
+
+    The nodes have Theorem 25's printed noise.
 
     All increments are 0 except that of one record, which is ``-B / 2`` or ``B / 2``; the record's position is uniform
     and unknown. The weight of a node is the number of positions that it sums. The two distributions of the weighted sum
