@@ -137,7 +137,7 @@ class _Next(NamedTuple):
         schedule: The schedule with this request, which has no steps yet.
         requests: All requests, including this one.
         before: The pooled effect of all requests, including this one, which is not answered yet.
-        goes_on: Whether earlier requests are counted at the same places as before.
+        goes_on: Whether the records of earlier requests are counted at the same places as before this request.
     """
 
     records: int

@@ -28,7 +28,7 @@ from certified_unlearning.errors import DataError, ParameterError
 Confidence = Callable[[Any, Array, NDArray[Any]], ArrayLike]
 """A function that takes a model, records and their labels, and returns a number for each record."""
 SHARED = 32
-"""Smallest number of models of each kind with which every record gets its own variances.
+"""Smallest number of models of each kind that every record must have, so that each record gets its own variances.
 
 Each record has two kinds of models: models that unlearned the record, and models that never saw the record. If a record
 has fewer models of a kind, the Gaussians of all records share variances, as in Carlini et al. (2022).
@@ -113,7 +113,9 @@ def attack_scores(
     attacked: float = 0.5,
     method: str = "the given models",
 ) -> AttackResult:
-    """Attack single records, given the confidences of models that were made elsewhere, such as networks.
+    """Attack single records, given the confidences of models that were trained elsewhere.
+
+    The models may be neural networks, for example.
 
     Args:
         scores: Confidence of each model in each record's label, such as the log-odds, shape ``(models, records)``. The
@@ -216,8 +218,8 @@ def _drawn(models: int, fitted: int, records: int, rng: np.random.Generator) -> 
     """Return the positions of the records that each model learns and unlearns, in a random order.
 
     Among the models that are not attacked, every second model learns the half of the records that the previous model
-    does not learn. So each record is learned by enough of these models, and not learned by enough of them. The attacked
-    models are independent of each other, as the intervals assume.
+    does not learn. So for each record, there are enough of these models that learn the record, and enough of these
+    models that do not learn it. The attacked models are independent of each other, as the intervals assume.
     """
     half = records // 2
     orders = [rng.permutation(records) for _ in range(models)]

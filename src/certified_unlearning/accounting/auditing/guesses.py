@@ -26,7 +26,7 @@ def log_tail(*, canaries: int, members: int, named: int, right: int) -> float:
         right: Number of named canaries that are members, ``v``.
 
     Raises:
-        ParameterError: The numbers do not fit each other.
+        ParameterError: ``members`` or ``named`` is not between 0 and ``canaries``.
     """
     _require_numbers(canaries, members, named)
     from scipy.stats import hypergeom
@@ -49,7 +49,7 @@ def log_tail_of_both(*, canaries: int, members: int, named: int, named_others: i
         right: Number of right guesses of both kinds.
 
     Raises:
-        ParameterError: The numbers do not fit each other.
+        ParameterError: ``members`` or ``named + named_others`` is not between 0 and ``canaries``.
     """
     _require_numbers(canaries, members, named + named_others)
     from scipy.special import logsumexp

@@ -98,7 +98,7 @@ class Roc:
         The interval covers both the uncertainty of the rate and the uncertainty of the threshold. The two ends use
         different thresholds. With probability at most ``miss / 4``, the threshold of the lower end has more false
         positives than stated. With probability at most ``miss / 4``, the threshold of the upper end has fewer false
-        positives than stated. The rate of true positives at each threshold is bounded (Clopper and Pearson), with error
+        positives than stated. At each threshold, the rate of true positives has a Clopper-Pearson bound with error
         probability ``miss / 4``.
 
         Args:

@@ -55,8 +55,8 @@ PrivacyCurve = RenyiCurve | GaussianCurve
 
 
 Places = tuple[tuple[int, int], ...]
-"""Places of one request's records in a cycle. Each pair consists of the number of a batch, counted from 0, and the
-number of the request's records in this batch."""
+"""Places of one request's records in a cycle. Each pair consists of a batch's index, counted from 0, and the number of
+the request's records in this batch."""
 
 
 @dataclass(frozen=True)

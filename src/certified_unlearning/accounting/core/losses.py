@@ -129,8 +129,8 @@ def ridge_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
-        smoothness: The rule for ``L``. The spectral rules multiply the bound 1 on a record's curvature by an
-            eigenvalue, as in `logistic_constants`.
+        smoothness: The rule for ``L``. The spectral rules multiply the largest possible curvature of a record, which is
+            1, by an eigenvalue, as in `logistic_constants`.
         largest_eigenvalue: Largest eigenvalue of ``X'X / n``; required unless ``smoothness`` is ``bound``.
         records: Total number of removed records; used only for ``spectral-with-margin``.
 

@@ -111,7 +111,8 @@ class Pool:
 
     Attributes:
         signal_unit: Unit of the blocks' signals, chosen so that squares neither overflow nor underflow.
-        noise_unit: Unit of the square root of a block's noise.
+        noise_unit: Unit of the noise's standard deviation. The sums of q in ``blocks`` are in units of
+            ``noise_unit^2``.
         blocks: The sum of p, the sum of q and the logarithm of the decay for each block of neighbouring steps. The sums
             are those of a run that ends with the block.
     """
@@ -272,7 +273,7 @@ def mu_of_all(
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
     """Return the parts of each phase's signal and noise that remain at the end of the run.
 
-    The noise is in units of the variance of a step's noise.
+    The remaining noise is a variance, in units of the variance of one step's noise.
 
     Args:
         decays: Logarithm of each phase's decay.

@@ -2,8 +2,8 @@
 
 A computed step ends near the exact one. Let two runs of noisy steps update the same point. The updates of computed runs
 differ by up to *two* step errors more than the updates of exact runs. This holds in every step, even if the data agree.
-Shifted interpolation (`pooling`) uses the difference in exact runs plus the two step errors as its sensitivity. The
-derivation follows.
+So the sensitivity of a step in shifted interpolation (`pooling`) has two summands: the difference between the updates
+of exact runs, and the two step errors. The derivation follows.
 
 Let ``A_t`` be the weights that step ``t`` computes before it adds noise, as a function of the weights from which the
 step starts. Let ``V_t = A_t + tau Z_t`` with exact Gaussian noise ``Z_t``. The computed weights are the rounding of
@@ -12,10 +12,10 @@ Rounding and projection are functions of the exact sum, so they reveal only what
 start of the next step by at most ``u |V|``. The sampler's error displaces it by ``tau kappa``. Hence ``V_(t+1) =
 phi(V_t) + e_t + tau Z_(t+1)``, where ``phi`` is the exact update. The error ``e_t`` is a function of the past, and
 ``|e_t|`` is at most the *step error* ``rho``. This is all that the interpolation requires: its shifts may depend on the
-past, but not on future noise. (Both numbers of a Box and Muller pair are used within one step.) The interpolation's
-guarantee is for ``V_T``. The published numbers are ``V_T`` after rounding, with noise that is off by up to
-``tau kappa``, the *resolution*. The guarantee does not cover smaller differences, for example attacks on the last bits
-of floating-point noise (Mironov, CCS 2012).
+past, but not on future noise. (The two numbers of each pair that the Box-Muller method draws are used within one step.)
+The interpolation's guarantee is for ``V_T``. The published numbers are ``V_T`` after rounding, with noise that is off
+by up to ``tau kappa``, the *resolution*. The guarantee does not cover smaller differences, for example attacks on the
+last bits of floating-point noise (Mironov, CCS 2012).
 
 The step error holds for losses of linear scores, if rows have norm at most 1 and if `objectives` or compiled steps
 compute the losses. The unit roundoff is ``u``, and ``gamma_k = k u / (1 - k u)`` holds for every order of summation of
@@ -188,10 +188,10 @@ def rounding(
 
 
 def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
-    """Return three bounds: on a coefficient's derivative (``q``), on its rounding error, and on a sum of coefficients.
+    """Return bounds on a coefficient's derivative, on a coefficient's rounding error, and on a sum of coefficients.
 
-    The bound on the rounding error is in units of ``u``. The sum is that of the absolute values of a record's
-    coefficients.
+    The bound on the derivative is ``q``. The bound on the rounding error is in units of ``u``. The sum is that of the
+    absolute values of a record's coefficients.
     """
     if classes == 1:
         return 1.0, 2 * lipschitz, lipschitz

@@ -71,11 +71,13 @@ class Decays:
 
 
 def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_distance: float) -> Pool:
-    """Return the blocks of single steps with equal contraction and noise, like `Pool.of_runs`.
+    """Return the blocks of single steps, as `Pool.of_runs` does for phases.
+
+    All steps have the same contraction and the same noise.
 
     Args:
-        sensitivities: Sensitivity of each step, shape ``(steps,)``. `takes` must accept the number of steps, at least
-            1.
+        sensitivities: Sensitivity of each step, shape ``(steps,)``. There must be at least one step, and `takes` must
+            accept the number of steps.
         decays: The factors by which steps shrink a distance.
         noise_std: Noise of all steps, see `pooling.NoisyPhase`; above 0.
         starting_distance: ``z_0``, the distance between the starts of the runs.

@@ -1,10 +1,10 @@
 """Streams of removal requests to noisy gradient descent on cyclic mini-batches.
 
 Records are split once, independently of their values, into ``l`` batches of ``b`` records. Step ``t`` uses batch ``(t -
-1) mod l``. Learning takes ``T`` steps. Request ``j`` zeroes or replaces its records in their places, and ``K_j`` more
-steps continue the cycle. The comparator makes the same steps in the same order on data that lacked all removed records
-from the start. In a step, the two runs differ in those records of its batch that are removed *later*. The number of
-these records goes up and down from step to step, so no method simpler than `pooling` is correct.
+1) mod l``. Learning takes ``T`` steps. At request ``j``, zeros or other records take the places of the request's
+records. Then ``K_j`` more steps continue the cycle. The comparator makes the same steps in the same order on data that
+lacked all removed records from the start. In a step, the two runs differ in those records of its batch that are removed
+*later*. The number of these records goes up and down from step to step, so no method simpler than `pooling` is correct.
 
 If the places of records are not given, the records of each request are assumed to fill the batches visited just before
 the request, the last one first. This is the worst case: no batch is visited more often, and a difference in a later
@@ -116,7 +116,10 @@ def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> G
 
 
 def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float:
-    """Return the ``mu`` of `joint_curve`, computed from runs of steps with equal differences."""
+    """Return the ``mu`` of `joint_curve`, computed from groups of successive steps.
+
+    In all steps of a group, the two runs differ in the same number of records.
+    """
     begins, ends = ends[:-1], ends[1:]
     starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
     some = ends > starts
@@ -210,7 +213,7 @@ class Requests:
         return Requests(self.cycle, np.concatenate([self.pairs, new], axis=1), records, steps)
 
     def differing(self, start: int, end: int) -> Array:
-        """Return the number of records in which each step from ``start`` to ``end`` differs.
+        """Return, for each step from ``start`` to ``end``, the number of records in which the two runs differ.
 
         These are the records of the step's batch that are removed later.
 
@@ -263,7 +266,7 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
             no record.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
         ends: The step after the last step of each stretch. It is at most the next stretch's start. The last stretch
-            ends after all steps that differ.
+            ends after all steps in which the two runs differ.
 
     Returns:
         The number of steps and the number of differing records of each group, shape ``(groups,)``; and the index of
@@ -309,7 +312,10 @@ class Steps:
         return self.agreeing.sensitivity + records * self.of_a_record
 
     def largest_distance(self, requests: Requests) -> float:
-        """Return the largest possible distance of two runs: all removed records differ in infinitely many steps."""
+        """Return the largest possible distance between two runs.
+
+        The distance is largest after infinitely many steps in each of which the runs differ in all removed records.
+        """
         sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 

@@ -10,10 +10,10 @@ differ in one *present* record. ``epsilon_dd`` bounds the divergence between the
 was replaced at the start.
 
 In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser. ``smoothness`` is the paper's ``lambda
-+ beta``, ``lipschitz`` is its ``L`` (without the regulariser), and ``sensitivity(records)`` is its ``2 L m / n``.
-Bounds protect ``records`` records jointly. In the paper's bounds, ``records`` is 1. `dynamics.corollary_1` is Theorem
-G.9, which bounds the divergence for a remaining record after any chain of calls. `dynamics.composition` is Theorem G.7,
-which needs no convexity.
++ beta``, ``lipschitz`` is its ``L`` (without the regulariser), and ``sensitivity(records)`` is its ``2 L m / n``. Every
+bound holds for two data sets that differ in ``records`` records. In the paper's bounds, ``records`` is 1.
+`dynamics.corollary_1` is Theorem G.9, which bounds the divergence for a remaining record after any chain of calls.
+`dynamics.composition` is Theorem G.7, which needs no convexity.
 """
 
 import math
@@ -82,9 +82,9 @@ def deletion_curve(
     The bound is ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with the sensitivity
     ``s``. `simplified` has ``c = c' = lambda / 2``. `tight` has ``c = c' = lambda (1 - eta lambda / 2)``. `doubled` has
     the ``c`` of `tight` and ``c' = 2 c``. `shifted` uses `pooling.pooled_mu` instead. The bound holds for every start
-    that does not depend on data, and after any number of earlier requests of any sizes, fixed in advance. It is
-    symmetric in the two distributions. If the problem includes rounding errors, `shifted` with these errors is a bound
-    that holds for computed runs. In this case, every form returns at least this bound.
+    that does not depend on data. There may be any number of earlier requests of any sizes, if those requests were fixed
+    in advance. The bound is symmetric in the two distributions. If the problem includes rounding errors, `shifted` with
+    these errors is a bound that holds for computed runs. In this case, every form returns at least this bound.
 
     Args:
         problem: The constants.
@@ -321,7 +321,11 @@ def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
-    """Return the bound for computed runs: the larger of the bound for exact runs and `shifted` with rounding."""
+    """Return the bound for computed runs.
+
+    The bound is the larger of two bounds: the bound for exact runs, and the bound of `shifted`, which includes rounding
+    errors. Without rounding errors, the result is the bound for exact runs.
+    """
     if problem.rounding == EXACT:
         return exact
     log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)

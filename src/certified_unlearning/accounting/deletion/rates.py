@@ -1,4 +1,4 @@
-"""Rényi bounds of noisy gradient descent on strongly convex losses: their rates, and the noise that they require.
+"""Rates of Rényi bounds for noisy gradient descent on strongly convex losses, and noise that the bounds require.
 
 Source: Chourasia, Ye, Shokri, Differential privacy dynamics of Langevin diffusion and noisy gradient descent (NeurIPS
 2021). A step is ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)``. Every bound is linear in the

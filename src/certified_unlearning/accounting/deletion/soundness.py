@@ -15,9 +15,10 @@ def largest_advantage(epsilon: float, *, alpha: float) -> float:
     """Return Theorem 4.1's bound (Eq. 10) on the advantage of any test of the model that is released at the deletion.
 
     The bound is ``min(1, sqrt(2 epsilon), a / (a - 1) exp(epsilon (a - 1) / a) (2 (a - 1))^(1 / a) - 1)`` with ``a =
-    alpha``. In general, it holds only for the *first* release after the deletion. It holds for later releases, too, if
-    requests were fixed in advance, or if ``epsilon`` bounds the release jointly with all models on which requests
-    depended, like the bound of `planning.adaptive_deletion_curve`.
+    alpha``. In general, it holds only for the *first* release after the deletion. The bound also holds for later
+    releases in either of two cases. In the first case, requests were fixed in advance. In the second case, ``epsilon``
+    is a joint bound for the release and all models on which requests depended. `planning.adaptive_deletion_curve` gives
+    such a joint bound.
 
     Args:
         epsilon: The deletion bound; 0 for perfect deletion.

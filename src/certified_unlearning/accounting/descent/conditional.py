@@ -1,9 +1,9 @@
 """Descent-to-Delete with a published state, compared with real retraining, which adds noise only once.
 
-The algorithm is that of `descent.shifted.published_state_curve`. Learning publishes ``w_0``. Every request continues
-from the last published model ``w_(j-1)`` without noise in its steps, and publishes ``w_j = phi_j(w_(j-1)) + sigma
-Z_j``. The comparator of that curve is a retrained model that was published, noised and continued at the same times.
-Here, as in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back
+The algorithm is that of `descent.shifted.published_state_curve`. Learning publishes ``w_0``. Every request takes
+noiseless steps, starting from the last published model ``w_(j-1)``. Then the request publishes ``w_j = phi_j(w_(j-1)) +
+sigma Z_j``. The comparator of that curve is a retrained model that was published, noised and continued at the same
+times. Here, as in real retraining, the retrained model is trained once and noised once. Then the noise that is fed back
 distinguishes the two models, and more parameters make this effect stronger.
 
 Derivation: With or without projection onto a ball, the ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the
@@ -21,13 +21,13 @@ distance ``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-
 Given the past, the last model is distributed as ``N(phi_j(w_(j-1)), sigma^2 I)``. The retrained one is distributed as
 ``N(w*_j + v, sigma^2 I)``, where ``||v|| <= gamma^T D`` because learning is finite. If ``N_j`` is within its bound, the
 two distributions are ``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The
-hockey-stick divergence is jointly convex and at most 1. The retrained distribution is also a mixture over the same
-pasts, with equal components. So in *both* directions
+hockey-stick divergence is jointly convex and at most 1. The distribution of the retrained model is a mixture over the
+same pasts, too. All components of this mixture are equal. So in *both* directions
 
-    ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
+    ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``.
 
-without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...``, a past that breaks the bound adds at most its own
-probability, because ``Q(E) <= 1``.
+The summand ``beta`` has no factor ``e^epsilon``. In the inequality ``Q(E) <= e^epsilon P(E) + ...``, each past that
+breaks the bound on ``N_j`` increases the right side by at most the probability of this past, because ``Q(E) <= 1``.
 
 The bound covers the last model, and requests that were fixed in advance. The end of a computed phase is within ``rho``
 (``rounding_distance``) of the end of the exact phase. With the same noise, the distance of the computed run from the
@@ -117,7 +117,7 @@ def conditional_mu(
         learning_steps: Number of steps of learning and of retraining, ``T``; infinite for converged learning.
         starting_distance: Largest distance ``D`` of the start of learning from the optimum, on any admissible data:
             ``2 R`` in a ball of radius ``R``, or ``M / m`` if learning starts at 0.
-        beta: Largest probability that the past is one for which ``mu`` does not hold.
+        beta: Largest probability that the models published earlier are such that ``mu`` does not hold.
         rounding_distance: Largest distance ``rho`` between the end of a computed noiseless phase and the end of the
             exact phase, from any start. Apart from this distance, only ``norm_excess`` of ``problem.rounding`` is
             counted.
@@ -194,7 +194,7 @@ def least_conditional_steps(
     delta: float,
     rounding_distance: float = 0.0,
 ) -> int:
-    """Return the fewest steps of one more request after which `conditional_epsilon` is at most ``epsilon``.
+    """Return the least number of steps that one more request needs for a `conditional_epsilon` of at most ``epsilon``.
 
     Args:
         problem: The constants. The step size must be `descent_step_size`.

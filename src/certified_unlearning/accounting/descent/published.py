@@ -170,8 +170,8 @@ def published_state_epsilon(
         steps_per_request: Numbers of steps of the requests, in order. Each request removes one record.
 
     Raises:
-        AssumptionError: The step size is not `descent_step_size`, ``m = L``, or a request has fewer steps than the
-            theorem needs for that epsilon.
+        AssumptionError: The step size differs from `descent_step_size`, or ``m`` equals ``L``, or a request has fewer
+            steps than the theorem needs for the resulting epsilon.
     """
     require_positive(sigma=sigma)
     require_counts("steps_per_request", steps_per_request, least=1)

@@ -154,9 +154,10 @@ def accountant_called(name: str) -> LangevinAccountant:
 def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: AccountantName = "lsi") -> PrivacyCurve:
     """Return how well the model after the last request of a schedule can be distinguished from a retrained one.
 
-    The curve covers only that model, not all published models jointly (see `interpolation.joint_curve`), and only
-    requests that were fixed in advance. ``lsi`` and ``lsi-tight`` assume learning to stationarity, whatever the
-    schedule's number of learning steps is. `stationarity.extra_delta` is the addition to delta for stopping earlier.
+    The curve covers only the model after the last request. It does not cover all published models jointly (see
+    `interpolation.joint_curve`). The curve covers only requests that were fixed in advance. ``lsi`` and ``lsi-tight``
+    assume learning to stationarity, whatever the schedule's number of learning steps is. `stationarity.extra_delta` is
+    the addition to delta for stopping earlier.
 
     Args:
         problem: The constants.

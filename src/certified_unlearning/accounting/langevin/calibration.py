@@ -95,7 +95,7 @@ def calibrate(
     ``steps`` or ``epsilon`` must be omitted. With a stream, ``steps`` is the number of steps of every request.
 
     Raises:
-        ParameterError: Not exactly one of the four values is omitted.
+        ParameterError: None of the four values is omitted, or more than one is omitted.
         AssumptionError: The accountant needs another step size, or strong convexity.
         InfeasibleError: The target cannot be met.
     """
@@ -152,8 +152,8 @@ def recuperation(
 ) -> list[dict[str, Any]]:
     """Return each accountant's certified epsilon after each number of unlearning steps, and the exact epsilon.
 
-    The exact epsilon is that of quadratic losses of curvature ``m`` whose gradients differ as much as allowed. No
-    smaller epsilon holds under the same assumptions.
+    The exact epsilon is the epsilon of quadratic losses with curvature ``m``. The gradients of these losses differ by
+    as much as the assumptions allow. No smaller epsilon holds under the same assumptions.
 
     Returns:
         Rows with the columns of `rows.BOUND_ROWS`.

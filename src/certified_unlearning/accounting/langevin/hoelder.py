@@ -92,8 +92,8 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
 
     The bounds are those of Corollary 3.4 with the best Hölder exponents for each request, each order and each
     direction. For a single request, they equal `lsi.curve`. The assumptions are those of `lsi.curve`, and
-    ``schedule.learning_steps`` is not used here, either. The lines before the last request are cached, because planners
-    try many schedules that differ only in the last request.
+    ``schedule.learning_steps`` is not used here, either. The bounds that hold before the last request are cached,
+    because planners try many schedules that differ only in the last request.
 
     Args:
         problem: The constants.
@@ -175,7 +175,10 @@ def _next(lines: _Lines, ladder: _Ladder, exponent: float, root: float) -> _Line
 
 
 class _Beside(NamedTuple):
-    """Two lines for each given point: those whose `touch` points are next to it, on the left and on the right.
+    """The two lines that are next to each given point.
+
+    One line has the nearest `touch` point on the left of the given point. The other line has the nearest `touch` point
+    on the right.
 
     Arrays have the shape ``(2, points)``.
     """

@@ -82,7 +82,8 @@ class _Start(TypedDict):
 def _beta(epsilon: float, delta: float) -> float:
     """Return the probability with which the bound on each of the two random distances to stationarity may fail.
 
-    Both probabilities together use half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
+    Together, the two probabilities use half of the share `DELTA_SHARE` of delta, if they are counted as in
+    `accounting.extra_delta`.
     """
     return max(DELTA_SHARE * delta / 4 * math.exp(-float(np.logaddexp(0.0, epsilon))), sys.float_info.min)
 

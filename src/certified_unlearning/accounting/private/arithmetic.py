@@ -12,7 +12,7 @@ except with probability `failure`. The rounded sum of weights and noise is a fun
 error and the rounding displace the start of the next step by up to ``a = tau kappa + u |w|`` (`displaced`). So the
 result of that step is off by up to ``a + eta H X^2 a``. This equals an error of ``a / eta + H X^2 a`` in the step's
 gradient, which is added to ``rho``. The published weights are off by ``a``. As everywhere in this package, the
-guarantee does not cover attacks on smaller differences.
+guarantee does not cover attacks on differences that are smaller than the error of the published numbers.
 """
 
 import math

@@ -6,8 +6,8 @@ other records is the pure epsilon of the selection. If the parts of a learner re
 guarantees the *maximum* of the parts' epsilons.
 
 For several records, the Gaussian DP of a group of ``k`` is exactly ``k mu`` (Dong, Roth and Su, 2022, Theorem 2.14),
-and its pure DP is ``k epsilon``. If some of the ``k`` records were learned from and the others were used by the
-selection, the two guarantees compose.
+and its pure DP is ``k epsilon``. If learning used some of the ``k`` records and the selection used the remaining ones,
+the two guarantees compose.
 """
 
 import math

@@ -189,7 +189,7 @@ class NoisyDescent(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of a step's weights from the weights with exact noise."""
+        """Largest distance between a step's weights and the weights that exact noise would give."""
         return self.displacement
 
     @property
@@ -317,7 +317,7 @@ class OutputPerturbation(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of the published weights from the weights with exact noise."""
+        """Largest distance between the published weights and the weights that exact noise would give."""
         return self.resolution(self.sigma)
 
     @property
@@ -422,7 +422,8 @@ def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
 def usual_step_size(problem: LinearProblem, steps: int, sigma: float) -> float:
     """Return the step size of noisy descent.
 
-    For losses without a bound on slopes, it is that of Theorem 8. For other losses, it is derived.
+    For losses without a bound on slopes, the step size is the one in Theorem 8. For other losses, the step size is
+    derived.
 
     Args:
         problem: Bounds of the records.

@@ -91,7 +91,7 @@ class OnePass(GaussianPlan):
     def sensitivity(self) -> float:
         """How far one record moves the computed mean of the iterates.
 
-        In exact arithmetic, this is ``2 eta G``, or half of it under ``add-remove``.
+        In exact arithmetic, the sensitivity is ``2 eta G``, or ``eta G`` under ``add-remove``.
         """
         problem = self.problem
         bound = problem.gradient_bound
@@ -163,7 +163,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Sum of the phases' largest distances between the weights and the weights with exact noise."""
+        """Largest distance between a phase's weights and those that exact noise would give, summed over all phases."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property

@@ -41,7 +41,10 @@ RunT = TypeVar("RunT", bound=RunConstants)
 
 @dataclass(frozen=True, kw_only=True)
 class PlanConstants:
-    """The values of a plan that a certificate contains under the same names. `PrivateCertificate` explains them."""
+    """The values of a plan that are stored in a certificate.
+
+    The certificate's fields have the same names as these attributes. `PrivateCertificate` explains the values.
+    """
 
     mechanism: str
     selection: str
@@ -119,13 +122,13 @@ class Words:
 
     Attributes:
         seen: What an observer may see besides the model; empty if the guarantee covers the model alone.
-        sampling: Format string with a description of the records that a step reads; the plan is the argument. It is
-            used only if parts do not read disjoint records.
+        sampling: Format string with a description of the records that a step reads; the plan is the argument. The
+            description is not used if the parts of the plan read disjoint records.
         together: How the privacy of several models of the same records adds up.
         clipped: What was clipped besides the records; empty if nothing else was clipped.
         constants: Names of the public constants.
         order: Why the order of records must not depend on their values; None if the guarantee does not depend on the
-            order. It is used only if parts do not read disjoint records.
+            order. The reason is not used if the parts of the plan read disjoint records.
         premises: Assumptions on the gradients and batches of the run, and on the returned model.
         rounding: Assumption on rounding in sums of gradients.
         stored: Whether a step starts from a stored sum whose noise differs slightly from exactly Gaussian noise. This

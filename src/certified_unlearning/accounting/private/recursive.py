@@ -95,7 +95,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of weights from the weights with exact noise, summed over all stages."""
+        """Largest distance between a stage's weights and those that exact noise would give, summed over all stages."""
         return math.fsum(stage.displacement for stage in self.stages)
 
     @property

@@ -63,7 +63,7 @@ def composed(mus: Iterable[float]) -> float:
 
 
 def sigma_for(sensitivity: float, *, epsilon: float, delta: float, releases: int = 1) -> float:
-    """Return the least noise with which a number of releases is (epsilon, delta)-private, rounded up."""
+    """Return the least noise, rounded up, for which the given number of releases is (epsilon, delta)-private."""
     require_positive(sensitivity=sensitivity)
     require_count(least=1, releases=releases)
     return noise_multiplier(epsilon, delta) * math.sqrt(releases) * sensitivity * OUTWARD**3

@@ -45,8 +45,8 @@ MOST_NOISE = 1e12
 """The largest noise multiplier that the accountant gets, because numbers would overflow with more noise. Larger
 multipliers are treated as this value."""
 DRAWN = 2.0**-53
-"""A record is in a batch if a random multiple of this number is below the share. Shares are rounded up to such
-multiples."""
+"""Spacing of the random numbers that decide which records are in a batch. A record is in a batch if its random number,
+a multiple of the spacing, is below the share. Shares are rounded up to multiples of the spacing."""
 ROUNDED = 2.0**-50
 """The amount that is subtracted from delta for each sum, to cover rounding in dp-accounting's Fourier transforms. The
 largest measured error is 2^-55. It was measured on up to 10^6 Gaussian sums of all records, because their exact

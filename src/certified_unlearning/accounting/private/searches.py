@@ -74,16 +74,19 @@ class Selection(PrivatePlan):
 
     @property
     def noise_resolution(self) -> float:
-        """Largest distance of a run's weights from the weights with exact noise."""
+        """Largest distance between a run's weights and the weights that exact noise would give."""
         return max(each.noise_resolution for each in self.learners)
 
     @property
     def calibration(self) -> Calibration:
-        """The noise of the first run, and its cost."""
+        """The noise of the first run, and the cost of privacy in the first run."""
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return the constants that a certificate of the selection contains, given the base class's arguments."""
+        """Return the constants that a certificate of the selection contains.
+
+        The arguments are those of the base class.
+        """
         return replace(
             super().constants(features=features, row_norm=row_norm),
             n=self.read + self.validated,

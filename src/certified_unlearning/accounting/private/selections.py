@@ -31,8 +31,8 @@ DRAWN_BITS = 512
 DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
 """Largest total variation, for each candidate, between the distribution of the draws and the intended probabilities."""
 NOISY_FAILURE = 2.0**-49
-"""Largest total variation, for each candidate, that is due to the finite precision of the random numbers of a noisy
-minimum."""
+"""Largest total variation, for each candidate of a noisy minimum, that the finite precision of the random numbers
+causes."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:

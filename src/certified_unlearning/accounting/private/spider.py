@@ -93,7 +93,7 @@ class SpiderConstants(RunConstants):
 
     Attributes:
         gradients: Number of noisy mean gradients.
-        differences: Number of noisy mean differences of gradients.
+        differences: Number of means of gradient differences to which noise is added.
         batch: Expected size of a Poisson batch of differences; None if differences use all records.
         sigma_gradient: Standard deviation of a gradient's noise, per coordinate.
         sigma_difference: Standard deviation of a difference's noise, divided by the distance between the two points of
@@ -270,7 +270,8 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
             problem: Bounds of the records.
             epsilon: Target epsilon, above 0.
             delta: Target delta, strictly between 0 and 1.
-            gap: Bound ``L_0`` on the difference between the loss at 0 and its minimum, which does not affect privacy.
+            gap: Bound ``L_0`` on the difference between the loss at 0 and the minimum of the loss. The bound does not
+                affect privacy.
             steps: Number of steps ``T``; None for that of Theorem 42.
         """
         smoothness = problem.smoothness

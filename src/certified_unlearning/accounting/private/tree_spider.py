@@ -1,10 +1,10 @@
 """Tree-based private Spider: stationary points of the population's loss. Each record is read once.
 
 Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree in
-pre-order. The root uses a batch. A right child estimates the *difference* from its parent's gradient on a fresh,
-smaller batch. A left child keeps its parent's estimate. Every step has the same length, so the positions of two nodes
-in the tree bound the distance between their points. All batches are disjoint, so each record enters at most one noisy
-release, and there is no composition, even for a large tree.
+pre-order. The root uses a batch. A right child uses a fresh, smaller batch to estimate the *difference* between its own
+gradient and its parent's gradient. A left child keeps its parent's estimate. Every step has the same length, so the
+positions of two nodes in the tree bound the distance between their points. All batches are disjoint, so each record
+enters at most one noisy release, and there is no composition, even for a large tree.
 
 The noise of a node is calibrated by the true distance of the points and by the node's number of records. This number is
 rounded down, so it is smaller than printed. The tolerance of Theorem 19 is so large that the algorithm stops at the

@@ -34,7 +34,7 @@ only on their number. For the exact solution, ``|v|_H <= |ghat| / (2 sqrt(m))``,
 ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``. So after the removal of ``S`` records in any number of requests, the rest adds
 up to at most ``r E S^2 r^2 / (8 m n^2)`` (see `schedule`).
 
-For ridge regression, ``s'`` is constant, so the rest is 0. Then the step adds only the solution's remainder and
+For ridge regression, ``s'`` is constant, so ``rest`` is 0. Then the step adds only the solution's remainder and
 rounding.
 
 Earlier work: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), bound the residual and perturb
@@ -87,14 +87,15 @@ def residual_after(
     Args:
         before: Bound ``tau`` on ``|grad f_R(w)|``.
         step: The step.
-        left: Bound on the sum of ``|ghat + B v|`` and of all other effects of rounding on the gradient.
+        left: Bound on ``|ghat + B v|``, plus a bound on all effects of rounding on the gradient except those in
+            ``matrix_error``.
         n: Number of records at the start.
         not_downdated: Number ``S_B`` of records removed since ``B`` was computed, including the records of this step; 0
             if ``B`` is downdated.
         matrix_error: Largest distance, due to rounding, of ``B`` from the Hessian that it represents.
         largest_eigenvalue: Bound ``rho`` on the largest eigenvalue of ``A'A / n``. If None, ``r^2`` is used.
         row_norm: Largest norm ``r`` of a row.
-        quadratic: Whether the Hessian is the same everywhere. In this case, the rest is 0, and ``B`` must be downdated.
+        quadratic: Whether the Hessian is the same everywhere. In this case, ``rest`` is 0, and ``B`` must be downdated.
     """
     require_non_negative(before=before, left=left, matrix_error=matrix_error)
     require_count(least=1, n=n)

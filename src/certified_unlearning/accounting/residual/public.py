@@ -58,7 +58,7 @@ def curvature_at_minimisers(
     strong_convexity: float,
     row_norm: float = ROW_NORM,
 ) -> float:
-    """Return ``k_1``, the curvature of public rows at the minimiser for any private records, rounded down.
+    """Return ``k_1``, rounded down: the curvature that public rows guarantee at the minimiser for any private records.
 
     Args:
         curvature: ``k_0``, at most the least eigenvalue of ``H_P(w_0)``.

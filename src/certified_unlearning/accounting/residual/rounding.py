@@ -3,11 +3,11 @@
 The unit roundoff is ``u = 2^-53``, and ``gamma_k = k u / (1 - k u)``. A sum or an inner product of ``k`` terms, in any
 order, with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' absolute values
 (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 4.2). For numbers that are added in blocks of
-``b``, ``k`` is ``b`` plus the number of blocks. This ``k`` is called the *chain*. Products of matrices with fewer
-operations (Strassen) are not covered. None of the BLAS libraries with which NumPy is built uses them. Rows have norm at
-most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of rows and weights count
-as exact, because the objective is defined on them. The derivation is for the logistic loss with ``p = s(-y x.w)``;
-brackets contain the values for softmax.
+``b``, ``k`` is ``b`` plus the number of blocks. This ``k`` is called the *chain*. Algorithms that multiply matrices
+with fewer operations, such as Strassen's, are not covered. None of the BLAS libraries with which NumPy is built uses
+them. Rows have norm at most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`), because they are checked to 1e-6. The stored numbers of
+rows and weights count as exact, because the objective is defined on them. The derivation is for the logistic loss with
+``p = s(-y x.w)``; brackets contain the values for softmax.
 
 *Gradient*, ``-(1/n) sum y p x + m w``. A score is off by ``gamma_d r |w|``. Hence ``p`` is off by a quarter [a half] of
 this, plus the error of evaluating ``s``. ``1/(1 + exp(-z))`` needs one exponential, one sum and one quotient, whose

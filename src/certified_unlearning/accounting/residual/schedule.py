@@ -3,13 +3,15 @@
 The plan is made before learning. There are two kinds of plans. A *strict* plan uses a bound that holds for all data,
 all records and all orders. The times of reading then follow from the sizes of requests and public constants, so they
 reveal nothing about the records. The other plan uses a larger public number of records, which suffices for typical
-requests. If the realised bound would exceed the budget earlier, the data are read at once, *unscheduled*. No model is
-ever released above the budget, but the data determine whether an unscheduled reading happens, and a certificate states
-this. In both plans, the duration of a reading depends on the data, because solvers stop when they have converged.
+requests. If the realised bound would exceed the budget before that number is reached, the data are read at once,
+*unscheduled*. No model is ever released above the budget, but the data determine whether an unscheduled reading
+happens, and a certificate states this. In both plans, the duration of a reading depends on the data, because solvers
+stop when they have converged.
 
-The bound by counts follows from the derivation in `newton`. (The solution's evaluated remainder is kept small, see
-`REMAINDER`.) After the removal of ``S`` records, ``sum |ghat| <= S r / n``. So the total length of all steps is at most
-``S r / (n m)``, and at most ``S r / (2 n sqrt m)`` in the seminorm. The residual is at most
+The bound for a given number of removed records follows from the derivation in `newton`. (The solution's evaluated
+remainder is kept small, see `REMAINDER`.) After the removal of ``S`` records, ``sum |ghat| <= S r / n``. So the total
+length of all steps is at most ``S r / (n m)``, and at most ``S r / (2 n sqrt m)`` in the seminorm. The residual is at
+most
 
     ``start + r E(X) (a + S r / (2 n sqrt m))^2 / 2`` with ``X = r (S r / (n m) + |v_0|)``,
 
@@ -40,7 +42,10 @@ remainders may use this share, which is divided among the records."""
 
 
 def start_gradient(*, strong_convexity: float, budget: float) -> float:
-    """Return a bound on a reading's gradient. Up to the bound, the reading's last step is at most `START_MOVE` long."""
+    """Return a bound on the norm of a reading's gradient.
+
+    If the norm is at most this bound, the last step of the reading is at most `START_MOVE` long.
+    """
     return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
 
 
@@ -137,7 +142,8 @@ def usual_records(
 
 
 USUAL = 3.0
-"""Factor by which requests of several records reduce the number of records until the next reading."""
+"""Divisor of the number of removed records in the first estimate of `usual_records`, to account for requests of several
+records."""
 TOGETHER = 0.7
 """The norm of the mean gradient of the records' losses, in units of ``sqrt(m)``."""
 

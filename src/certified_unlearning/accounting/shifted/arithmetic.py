@@ -95,7 +95,9 @@ def langevin_floor(problem: Problem) -> RoundingFloor:
 
 
 def descent_floor(problem: Problem) -> RoundingFloor:
-    """Return the `RoundingFloor` of noiseless steps if noise is added on publication, whether or not it is fed back.
+    """Return the `RoundingFloor` of noiseless steps if noise is added on publication.
+
+    The floor holds both if the published noise is fed back to later steps and if it is not.
 
     Both runs end within ``rho / (1 - c)`` of the ends of the exact runs. If the noise is fed back and every request
     takes ``I`` steps, the errors of all requests add up to ``sqrt((1 + c^I) (1 - c^I)) mu``. Here, ``mu`` is computed
@@ -152,7 +154,9 @@ FREE = RoundingCost(0.0, 0.0)
 
 
 def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> RoundingCost:
-    """Return the additions to a guarantee for computed runs that are within ``mu``-Gaussian DP of the exact runs.
+    """Return what must be added to the guarantee of exact runs, so that the guarantee holds for computed runs.
+
+    Each computed run is within ``mu``-Gaussian DP of its exact run.
 
     Let the exact runs satisfy ``P'(E) <= exp(epsilon) Q'(E) + delta``, and let each computed run be ``(e, d)``-close to
     its exact run, so ``P(E) <= exp(e) P'(E) + d``. Together, these give ``epsilon + 2 e`` and

@@ -1,4 +1,4 @@
-"""Exact unlearning by total variation: how often an edit causes recomputation, and the noise that this requires.
+"""Exact unlearning by total variation: how often an edit causes recomputation, and how much noise the methods require.
 
 Source: Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (dissertation, Johns
 Hopkins University, 2024), chapters 4 and 5; theorem numbers are the dissertation's. The exactness of a method does not

@@ -20,7 +20,7 @@ def gaussian_tv(gap: float) -> float:
 
 
 def gap_of_tv(tv: float) -> float:
-    """Return the gap at which `gaussian_tv` equals ``tv``, strictly between 0 and 1."""
+    """Return the gap at which `gaussian_tv` equals ``tv``. The argument ``tv`` must be strictly between 0 and 1."""
     require_probability(tv=tv)
     # Imported here because importing SciPy takes a second, and not every importer of this module needs it.
     from scipy.special import erfinv

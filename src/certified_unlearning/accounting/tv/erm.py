@@ -179,7 +179,7 @@ def theorem_22_at(problem: ConvexProblem, *, steps: float, batch_size: float) ->
 def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
     """Return the problem at stability ``rho / sqrt(T)``.
 
-    At this stability, about a share ``rho`` of edits cause a recomputation.
+    At this stability, the share of edits that cause a recomputation is about ``rho``.
     """
     require_positive(steps=steps)
     return replace(problem, rho=problem.rho / math.sqrt(steps))

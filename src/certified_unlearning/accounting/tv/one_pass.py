@@ -27,8 +27,8 @@ def dual_averaging_sensitivity(*, lipschitz: float) -> float:
 def balanced_step_size(*, n: int, dimension: int, lipschitz: float, diameter: float, sigma: float) -> float:
     """Return dual averaging's step size ``D / sqrt(2 n (G^2 + G sigma sqrt(d log2 n)))``, which balances its regret.
 
-    It is derived from the regret bound that Theorem 27 uses (Kairouz et al., 2021). That bound holds for the average of
-    the models.
+    The step size is derived from the regret bound that Theorem 27 uses (Kairouz et al., 2021). The regret bound holds
+    for the average of the models.
 
     Args:
         n: Number of records.

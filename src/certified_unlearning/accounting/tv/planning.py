@@ -103,9 +103,9 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
 
 
 def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
-    """Return the largest number of steps with which noisy SGD recomputes with at most a given probability.
+    """Return the largest number of steps for which noisy SGD has at most the given recomputation probability.
 
-    The number is 0 if even one step exceeds this probability.
+    The number is 0 if even one step has a larger probability.
 
     The arguments and errors are those of `plan_noisy_sgd`. ``sigma`` is the standard deviation of the noise.
     """
@@ -124,9 +124,9 @@ def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float,
 def most_quantised_steps(
     *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
 ) -> int:
-    """Return the largest number of steps with which quantised SGD recomputes with at most a given probability.
+    """Return the largest number of steps for which quantised SGD has at most the given recomputation probability.
 
-    The number is 0 if even one step exceeds this probability.
+    The number is 0 if even one step has a larger probability.
 
     The arguments and errors are those of `plan_quantised_sgd`. ``resolution`` is the grid's spacing.
     """
