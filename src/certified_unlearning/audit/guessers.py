@@ -24,12 +24,12 @@ from certified_unlearning.estimators.objective import PublicObjective
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
 PATH = 8
-"""Largest distance, in iterations, from a solver's last iteration. The weights after all iterations within this
-distance are compared with the published weights."""
+"""Largest difference between the number of iterations at a point of a solver's path and the number at which the solver
+stops. The published weights are compared with the weights at every point of the path."""
 WINDOW = 6
-"""Number of steps of the path before and after the point nearest to the published weights.
+"""Number of steps of a solver's path before, and also after, the point that is nearest to the published weights.
 
-The guess does not depend on differences of weights along these steps of the path.
+The guess treats differences of weights along the steps around the nearest point of the solver's path as noise.
 """
 UNKNOWN_NOISE = 1e-4
 """Assumed variance of the error of a solver that adds no noise, divided by the mean variance of the canaries'
@@ -56,8 +56,8 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
     Args:
         objective: The objective that the model minimises.
         known: Everything that the guesser knows. All runs use the same guess.
-        path: Weights of a solver that learns without canaries, after increasing numbers of iterations, each of shape
-            ``(d,)``.
+        path: Arrays of shape ``(d,)``: the weights of a solver that learns without canaries, after increasing numbers
+            of iterations.
     """
     share = known.members / len(known.rows)
     without, partly = (_Linearised.of(objective, known, part) for part in (0.0, share))
@@ -91,7 +91,7 @@ def published_weights(published: Published, objective: PublicObjective) -> Array
 
 @dataclass(frozen=True, eq=False)
 class _Linearised:
-    """A linear approximation, near a minimiser, of a linear model's weights as a function of the members.
+    """A linear model's weights as a function of the members, in linear approximation near a minimiser.
 
     Attributes:
         at: The minimiser, shape ``(d,)``.
@@ -137,7 +137,7 @@ class _Linearised:
 
         Args:
             moved: The difference of the weights from their expectation, shape ``(d,)``.
-            unknown: Steps along which the difference is ignored, shape ``(steps, d)``.
+            unknown: Steps along which a difference counts as noise, shape ``(steps, d)``.
         """
         covariance = self.covariance if unknown is None else self.covariance + unknown.T @ unknown
         scores: Array = np.linalg.solve(covariance, self.effects).T @ moved
@@ -145,7 +145,7 @@ class _Linearised:
 
 
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
-    """Return a guess that computes a likelihood ratio of two Gaussians from a model's scores of the canaries.
+    """Return a function that guesses from a model's scores of the canaries, by a likelihood ratio of two Gaussians.
 
     A score says how much a model prefers a canary's own label. As in likelihood-ratio attacks (Carlini et al. 2022),
     the guesser learns its own models. They show which scores canaries have if they were learned, and if they were not.
@@ -250,7 +250,7 @@ def objective_of(model: Any) -> PublicObjective | None:
 
 
 def path_of(model: Any, known: Known) -> list[Array]:
-    """Return a scikit-learn model's weights after each number of iterations near the number at which its solver stops.
+    """Return a scikit-learn model's weights after each iteration near the one at which its solver stops.
 
     A solver stops before it reaches the minimum. The remaining distance is larger than the distance by which a canary
     moves the weights. Let the same solver learn without canaries. Its weights after about the same number of iterations

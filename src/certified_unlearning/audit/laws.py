@@ -38,9 +38,9 @@ class EventCounts:
     Attributes:
         likely: Number of models with the event, among the models of the first distribution. The event was chosen to be
             likely under this distribution.
-        likely_of: Number of all models of the first distribution.
-        rare: Number of models with the event, among the models of the other distribution.
-        rare_of: Number of all models of the other distribution.
+        likely_of: Total number of models of the first distribution.
+        rare: Number of models with the event, among the models of the second distribution.
+        rare_of: Total number of models of the second distribution.
     """
 
     likely: int
@@ -147,8 +147,8 @@ def two_laws(
         gone: Positions of the records that one request removes.
         trials: Number of models of each distribution.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models with which the event is chosen. The other models count how often it
-            happens.
+        choosing: Share of the models that are used to choose the event. With the remaining models, the occurrences of
+            the event are counted.
         random_state: Seed of all noise, so that the result can be repeated. Repeating an audit with the same seed gives
             no new evidence. None: the seed comes from the operating system.
 
@@ -195,8 +195,8 @@ def compare_laws(
             found.
         claim: The claim to refute. None: the claim that the distributions are equal.
         alpha: Largest probability that an honest method is called ``violated``.
-        choosing: Share of the models with which the event is chosen. The other models count how often it
-            happens.
+        choosing: Share of the models that are used to choose the event. With the remaining models, the occurrences of
+            the event are counted.
         method: Name of the method in reports.
         certified: Whether a certificate states the claim.
 
@@ -240,7 +240,7 @@ def _models(given: ArrayLike, name: str) -> Array:
 def _counted(models: Array, others: Array, claim: Claim, alpha: float, choosing: float) -> EventCounts:
     """Return counts of an event that is likely for one distribution and rare for the other.
 
-    The event is chosen with models that are not counted.
+    Models that are used to choose the event are not counted.
     """
     (choose, count), (choose_others, count_others) = (
         np.split(each, [max(2, min(len(each) - 2, int(len(each) * choosing)))]) for each in (models, others)

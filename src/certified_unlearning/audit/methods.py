@@ -220,7 +220,7 @@ class GivenMethod:
         """Return the guess from weights for linear models of scikit-learn; otherwise, the guess from scores.
 
         Raises:
-            ParameterError: ``publish`` was given, so this guess does not know the meaning of the published numbers.
+            ParameterError: ``publish`` was given, so the meaning of the published numbers is unknown.
         """
         if self.publishes is not None:
             raise ParameterError(

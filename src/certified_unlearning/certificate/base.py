@@ -1,7 +1,8 @@
 """The parts that certificates of all kinds share: the statement, its scope, and the recomputation.
 
-A new kind is a module with a subclass of `Certificate` and a line in `kinds.KINDS`. Commands and reports use only this
-interface and do not depend on the kind. A ledger also needs the methods of `ledger.LedgerCertificate`.
+A new kind needs two things: a module with a subclass of `Certificate`, and a line in `kinds.KINDS`. Commands and
+reports use only this interface and do not depend on the kind. A ledger also needs the methods of
+`ledger.LedgerCertificate`.
 """
 
 import math
@@ -101,7 +102,10 @@ class Certificate(BaseModel):
     unknown: ClassVar[str] = "the random numbers, secret files, earlier versions and list of removals of the model"
     """What the guesser doesn't know."""
     provided: ClassVar[str] = ""
-    """A condition that `meaning` names before the share of right guesses; empty unless the guarantee is an equality."""
+    """Words for a condition, with which `meaning` begins the sentence on the share of right guesses.
+
+    The text is empty unless the guarantee is an equality.
+    """
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind declares its own, in order.
 

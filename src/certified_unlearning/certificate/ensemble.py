@@ -174,7 +174,7 @@ class EnsembleCertificate(LedgerCertificate):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence about the comparator: it has the slices that were drawn at the start."""
+        """Return a sentence that says that the comparator has the slices that were drawn at the start."""
         return (
             "The number of removed records is assumed to be known: the model used for comparison has the same parts, "
             "which were made for the number of records at the start."

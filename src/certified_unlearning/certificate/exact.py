@@ -55,8 +55,8 @@ REAL_NUMBERS = Assumption(
     by="the software computes in float64: distributions are equal up to its rounding, which includes the rounding of "
     "random numbers to 53 bits",
 )
-"""Assumptions that are the same for every exact algorithm. `SECRET_STATE` and `CONSTANTS_FIXED` are only the statements
-of such assumptions."""
+"""Assumptions that are the same for every exact algorithm. `SECRET_STATE` and `CONSTANTS_FIXED` are the statements
+of two further assumptions, without the fields ``status`` and ``by``."""
 
 
 class EqualInLaw(Certificate):
@@ -87,7 +87,8 @@ class EqualInLaw(Certificate):
     def stated(self) -> Stated:
         """Return the certificate's numbers.
 
-        The certificate states no number for several states together, because they reveal more than one state alone.
+        The certificate states no number for several states together, because several states reveal more than a
+        single state.
         """
         return Stated(self.epsilon, 0.0, 0.0, None)
 
@@ -134,7 +135,7 @@ class ExactOfVersions(EqualInLaw, LedgerCertificate):
         return "exact unlearning"
 
     def with_known_number(self) -> str:
-        """Return a sentence about the fresh run: it has the remaining number of records and the original constants."""
+        """Return sentences saying that the fresh run has the remaining number of records and the original constants."""
         return (
             "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
             "used for comparison is trained on the records that are left. Its settings are those that were chosen for "
@@ -215,7 +216,7 @@ class ExactCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say that results from removed records were recomputed where necessary."""
+        """Return sentences on how the software decided whether to train again without the removed records."""
         again = (
             "If a training step had used removed records, the model's training was done again from the first such step "
             "on, without these records."

@@ -91,7 +91,7 @@ class ExactClustersCertificate(EqualInLaw):
     code_version: str
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
+        """Return, for each field, whether its value is possible given the other fields, and the possible values."""
         return {
             **self.limits_of_counts(),
             "n_learned": (
@@ -104,7 +104,10 @@ class ExactClustersCertificate(EqualInLaw):
         }
 
     def recomputed(self) -> dict[str, float]:
-        """Return the bounds on the probability that the next deletion recomputes steps, and on their mean number.
+        """Return two bounds for the next deletion.
+
+        The bounds are on the probability that the deletion recomputes steps, and on the mean number of recomputed
+        steps.
 
         A certificate cannot show that the state was computed by the stated algorithm. `ExactKMeans.check` verifies this
         from the state and the records, step by step.

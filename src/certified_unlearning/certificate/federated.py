@@ -106,7 +106,7 @@ class FederatedCertificate(ExactOfVersions):
         return self.lost_releases
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return sentences that say that results from removed clients were recomputed where necessary."""
+        """Return sentences on how the software decided whether to train again without the removed clients."""
         return f"{BY_CHANCE} {NOTHING_AGAIN}"
 
     def details(self) -> str:
@@ -118,7 +118,7 @@ class FederatedCertificate(ExactOfVersions):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
+        """Return, for each field, whether its value is possible given the other fields, and the possible values."""
         n, least, scores = self.n_learned - self.deleted, min(self.deleted, 1), scores_per_record(self.classes)
         return {
             "n": (self.n == n, f"n_learned - deleted = {n}"),

@@ -3,17 +3,19 @@
 These *lost* releases cannot be recalled, and new releases start from the state in the backup. The guarantee then
 depends on the kind of certificate:
 
-- *The last release, seen alone.* Its steps, or its noise, were drawn anew from the restored state. All its bounds still
-  hold, if the drawn random numbers influenced neither the loss of the directory nor the choice of the backup. Otherwise
-  bad draws would be undone more often than good draws, and the remaining draws would have another distribution.
-- *All releases together, weights with a certified residual.* Each release has fresh noise. Whatever came before, the
-  mean of a release differs from the exact refit's mean by no more than the budget allows. Composition gives ``mu
-  sqrt(k)``, where ``k`` is the number of releases, including the lost releases.
-- *All releases together, noisy steps.* All releases are one chain of published states, and the analysis follows this
-  chain. A lost release is a second branch that starts from the same state. No bound is known for two branches, so the
-  certificate states none.
-- *Exact unlearning.* Certificates state nothing about several releases. This does not change, as long as the random
-  numbers of the next removal differ from those of the lost removal (`ledger.methods.exact_steps`).
+- *The last release, seen alone.* Its steps, or its noise, were drawn anew from the restored state. All bounds on the
+  last release still hold if the drawn random numbers influenced neither whether the directory was lost nor which backup
+  was chosen. Otherwise bad draws would be undone more often than good draws, and the remaining draws would have another
+  distribution.
+- *All releases of weights with a certified residual, seen together.* Each release has fresh noise. Whatever came
+  before, the mean of a release differs from the exact refit's mean by no more than the budget allows. Composition gives
+  ``mu sqrt(k)``, where ``k`` is the number of releases, including the lost releases.
+- *All releases from noisy steps, seen together.* All releases are one chain of published states, and the analysis
+  follows this chain. A lost release is a second branch that starts from the same state. No bound is known for two
+  branches, so the certificate states none.
+- *Exact unlearning.* Certificates state nothing about several releases. Lost releases do not change the scope of these
+  certificates, as long as the random numbers of the next removal differ from those of the lost removal
+  (`ledger.methods.exact_steps`).
 - *Answers of an ensemble.* Each answer equals the answer of an ensemble without the removed records, whatever else was
   published.
 

@@ -224,7 +224,7 @@ class PredictionCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
+        """Return, for each field, whether its value is possible given the other fields, and the possible values."""
         outputs, inputs = self.widths[-1], len(self.predictions)
         return {
             "updates": (self.updates == self.epochs * self.batches, "epochs x batches"),
@@ -327,7 +327,7 @@ class PredictionCertificate(Certificate):
     def _constants(self) -> bytes:
         """All fields that do not follow from the evidence, as JSON.
 
-        The evidence contains them, too.
+        The evidence also contains the JSON of these fields.
         """
         return self.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 

@@ -95,7 +95,7 @@ class PrivateLabelsCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values.
+        """Return, for each field, whether its value is possible given the other fields, and the possible values.
 
         Raises:
             CertificateError: The boxes do not cover the stated relation, or the rule does not cover the number of

@@ -48,7 +48,8 @@ class DataSet:
         Args:
             raw_root: The directory that `fetch.fetch` filled.
             seed: Seed of the split into training and test part, if the source has no split.
-            features: The choice of image features; None means the only or the usual features.
+            features: The choice of image features; None means the usual choice, or the only features if the data set
+                offers no choice.
 
         Raises:
             ParameterError: The data set has no such features, or an extra is not installed.

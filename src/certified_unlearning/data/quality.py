@@ -63,7 +63,7 @@ class Quality:
             correctly. Classes without records do not count.
         auc: The probability that a record of the second class scores higher than one of the first; ties count half. For
             more than two classes, the mean over one-against-the-rest AUCs. None if a class has no records, or if there
-            are more than `MOST_SCORES` scores of more than two classes.
+            are more than two classes and more than `MOST_SCORES` scores.
         log_loss: Mean of ``-log p(right class)``; probabilities count as at least 2.2e-16.
         majority: The majority line: the share of the most frequent class, which is the accuracy of always predicting
             it.
@@ -92,8 +92,8 @@ class Quality:
     def hardly_tells(self) -> bool:
         """Whether balanced accuracy is near that of a constant prediction and the scores do not rank the records.
 
-        The ranking counts, because a rare class may never have a probability above one half, even if the records are
-        ranked well.
+        Balanced accuracy alone does not decide, because a rare class may never have a probability above one half, even
+        if the records are ranked well.
         """
         return self._hardly_differs and not self.ranks
 

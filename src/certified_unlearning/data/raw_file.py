@@ -8,7 +8,8 @@ class RawFile:
     """A published file, and how to recognise it.
 
     Attributes:
-        path: Path of the file below the raw root, and below the directory that UNLEARNING_DATA names.
+        path: Path of the file below the raw root. The file has the same path below the directory that UNLEARNING_DATA
+            names.
         sha256: Digest of its content. For a single compressed file (``.gz``, not an archive), the content is the
             decompressed bytes.
         md5: Digest of the published file itself; this digest is the file's name in the DVC cache.

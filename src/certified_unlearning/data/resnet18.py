@@ -26,7 +26,10 @@ IMAGENET = RawFile(
 """torchvision's ``ResNet18_Weights.IMAGENET1K_V1``."""
 
 OWN = "weights/resnet18.safetensors"
-"""Path of a user's own state dict, below the raw root and the directory that UNLEARNING_DATA names."""
+"""Path of a user's own state dict below the raw root.
+
+The file has the same path below the directory that UNLEARNING_DATA names.
+"""
 
 SIZE = 224
 """Height and width of the resized images, in pixels."""

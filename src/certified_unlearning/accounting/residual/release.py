@@ -144,7 +144,8 @@ def require_representable(
         terms: Numbers of terms in the sums of a gradient; None for those of dense rows.
         one_vs_rest: Whether there is one two-class model for each class against the rest. All these models are released
             as one.
-        public_curvature: Curvature that public rows add to ``m`` between the minimiser and the weights (see `public`).
+        public_curvature: Curvature that public rows add to ``m``. They add this curvature between the minimiser and the
+            weights (see `public`).
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small, and the message names a sufficient value; or

@@ -60,8 +60,9 @@ class PrivateCertificate(Certificate):
         kind: ``private``.
         mechanism: Name of the mechanism that learned the model.
         selection: How one of several models was selected; the selection reads records that no model learned from.
-        hidden: Description of the facts that the relation hides.
-        observers: Description of the people from whom the relation hides the facts.
+        hidden: Description of the facts that the neighbouring relation hides.
+        observers: Description of the people from whom the neighbouring relation hides the facts that ``hidden``
+            describes.
         comparator: What deletions are compared with.
         not_promised: What the certificate does not promise.
         relation: Neighbouring relation of data sets; an epsilon is meaningless without it.
@@ -220,7 +221,7 @@ class PrivateCertificate(Certificate):
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
-        """Return, for each field, whether its value is possible and fits the others, and the possible values."""
+        """Return, for each field, whether its value is possible given the other fields, and the possible values."""
         kind, selection = PLANS[self.mechanism], SELECTIONS.get(self.selection)
         several = kind.several_runs or (selection is not None and selection.several_runs)
         stated = None if selection is None else selection.stated

@@ -48,8 +48,9 @@ class ResidualConstants(LedgerCertificate):
             instead ``m`` (plus ``public_curvature``) times an upper bound on the distance to the minimiser.
         public_records: Number of public rows among the ``n``. Public rows are never removed, and the comparator has
             them, too. Omitted if 0.
-        public_curvature: Curvature that the public rows add to ``strong_convexity`` between the minimiser and the
-            weights, whatever the other records are. It is computed from the public rows. Omitted if 0.
+        public_curvature: Curvature that the public rows add to ``strong_convexity``. They add this curvature between
+            the minimiser and the weights, whatever the other records are. It is computed from the public rows. Omitted
+            if 0.
         removed: Number of records removed so far.
         added: Number of records added since the start; omitted if 0.
         additions: Number of releases that added records; each of them read the data. Omitted if 0.
@@ -150,7 +151,8 @@ class ResidualConstants(LedgerCertificate):
     def passes_fit(self, requests: int) -> bool:
         """Return whether the stated number of passes is possible, given the number of requests without a reading.
 
-        With Newton steps, such a request may need no pass. Without Newton steps, each of these requests has one pass.
+        With Newton steps, a request without a reading may need no pass. Without Newton steps, each request without a
+        reading has one pass.
         """
         return self.passes is None or (self.passes <= requests if self.is_by_newton else self.passes == requests)
 

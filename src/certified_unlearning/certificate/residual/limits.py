@@ -77,8 +77,9 @@ def require_readings(certificate: ResidualConstants) -> None:
     ``records_between_reads`` records. Each request has at least one record. So the sums over all pieces give the three
     bounds.
 
-    The bounds are sufficient, too. The last request before a scheduled reading may have any number of records. Without
-    a scheduled reading, each piece may have from one to ``records_between_reads`` records.
+    The three bounds are also sufficient for a stream of requests with the stated number of readings. The last request
+    before a scheduled reading may have any number of records. Without a scheduled reading, each piece may have from one
+    to ``records_between_reads`` records.
 
     A release that adds records always reads the data. So a piece that ends with such a release has at most
     ``records_between_reads`` records before the release, and the release itself may remove any number.

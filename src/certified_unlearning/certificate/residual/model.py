@@ -89,7 +89,7 @@ class ResidualCertificate(ResidualConstants):
         return f"The model was calculated anew from {those}, {error}"
 
     def with_known_number(self) -> str:
-        """Return a sentence about the exact refit: it divides by the same number of records."""
+        """Return sentences that say that the exact refit divides by a number that includes the removed records."""
         return (
             "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
             "used for comparison divides by a number that includes the removed records. It uses no other information "
@@ -97,7 +97,10 @@ class ResidualCertificate(ResidualConstants):
         )
 
     def keeps_removed(self, readings: Iterable[Reading | None]) -> bool:
-        """Return whether every version came from steps and passes, which start from the old secret state."""
+        """Return whether every version came from steps and passes only.
+
+        Steps and passes start from the old secret state.
+        """
         return not any(reading in ("scheduled", "unscheduled", "addition") for reading in readings)
 
     def all_shares(self) -> tuple[Share, ...]:
@@ -112,7 +115,10 @@ class ResidualCertificate(ResidualConstants):
         return Share.of_gaussian(self.mu_all_releases, self.extra_delta_all_releases)
 
     def with_reactions(self) -> str | None:
-        """Return sentences on right guesses if requests depended on earlier versions; None if there is no bound."""
+        """Return sentences that bound the right guesses for requests that depended on earlier versions.
+
+        Return None if there is no bound.
+        """
         if self._of_all is None:
             return None
         often = so_many_are_right(self._of_all)
@@ -131,7 +137,9 @@ class ResidualCertificate(ResidualConstants):
         return limits_of(self)
 
     def recomputed(self) -> dict[str, Any]:
-        """Return the numbers that follow from the constants, if some stream of requests can have the stated counts.
+        """Return the numbers that follow from the constants.
+
+        Also check that some stream of requests can have the stated counts.
 
         Raises:
             CertificateError: No stream of requests has the stated counts.

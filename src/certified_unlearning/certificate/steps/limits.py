@@ -1,4 +1,7 @@
-"""Possible values of the fields of a certificate of noisy steps, by its accountant, data set and loss."""
+"""Possible values of the fields of a certificate of noisy steps.
+
+The possible values depend on the certificate's accountant, data set and loss.
+"""
 
 import math
 from collections import Counter

@@ -65,7 +65,7 @@ class StepsCertificate(StepsConstants):
 
     @property
     def epsilon_without_rounding(self) -> float | None:
-        """``epsilon_in_exact_arithmetic``; None if rounding increases epsilon by at most the share `WORTH_SAYING`."""
+        """``epsilon_in_exact_arithmetic``; None if the relative increase by rounding is at most `WORTH_SAYING`."""
         exact = self.epsilon_in_exact_arithmetic
         return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
@@ -139,7 +139,7 @@ class StepsCertificate(StepsConstants):
         )
 
     def with_known_number(self) -> str:
-        """Return a sentence about the comparator: it has the same normaliser and the same number of steps."""
+        """Return sentences that say that the comparator has the same normaliser and the same number of steps."""
         return (
             "The number of removed records is assumed to be known, so the guesses are not about this number. The model "
             "used for comparison divides by a number that includes the removed records, and takes the same number of "
@@ -261,9 +261,9 @@ class StepsCertificate(StepsConstants):
 
     @property
     def _models_are_published(self) -> bool:
-        """Whether an estimator or a ledger made the certificate.
+        """Whether every step has noise, and an estimator or a ledger made the certificate.
 
-        Then the certificate also covers all models of the estimator or ledger together.
+        Such a certificate also covers all models of the estimator or ledger together.
         """
         return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
 

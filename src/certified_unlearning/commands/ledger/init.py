@@ -397,7 +397,7 @@ def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str,
 
 
 def _parsed(declared: dict[str, Any], where: str) -> "Table":
-    """Return the declared table. An error names the flag if a flag declared the wrong value."""
+    """Return the declared table. If a flag declared a wrong value, the error names this flag."""
     from certified_unlearning.data.tables import declaration
 
     try:
@@ -434,7 +434,10 @@ def _category(text: str) -> tuple[str, list[str | None]]:
 
 
 def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
-    """Add weights of classes from flags to a declaration; refuse weights that would be computed from the records."""
+    """Write the class weights that flags give into a declaration.
+
+    Refuse weights that would be computed from the records.
+    """
     from certified_unlearning.data.tables import classes, declaration
 
     if texts and declared.get("class_weight") is not None:

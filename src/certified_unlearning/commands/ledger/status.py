@@ -84,7 +84,10 @@ def _print_status(found: Status, model_dir: Path, quality: bool) -> None:
 
 
 def _is_old(found: Status) -> bool:
-    """Return whether the log's second copy may have a newer version; if so, numbers for all versions may be wrong."""
+    """Return whether the log's second copy may have a newer version of the model than the directory.
+
+    If so, the numbers that the certificate gives for all versions may be wrong.
+    """
     return found.log is not None and found.log.may_have_newer_version
 
 

@@ -207,7 +207,7 @@ def evaluate(
 def _chosen(
     model: "LoadedModel", model_dir: Path, file: Path, criterion: str, positive: str | None
 ) -> tuple["Threshold", list[str]]:
-    """Choose a threshold on records of people unknown to the ledger; return it with warnings about these records."""
+    """Use records of people unknown to the ledger to choose a threshold; return it, and warnings about the records."""
     from certified_unlearning.data.advice.thresholds import Criterion
     from certified_unlearning.ledger.requests import count_known
 

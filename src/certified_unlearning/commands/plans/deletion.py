@@ -1,4 +1,7 @@
-"""The command `unlearn plan deletion`: steps of learning and of each deletion in a stream, by Forget Unlearning."""
+"""The command `unlearn plan deletion`: it plans the steps of Forget Unlearning.
+
+A plan has steps for learning, and steps for each deletion in a stream.
+"""
 
 import json
 import math

@@ -29,7 +29,7 @@ _TOO_FAR_APART = "the numbers of this plan are too far apart for floating point"
 LARGEST_TREE = 10_000_000
 """Largest number of records for which the mean cost of a deletion from prefix sums is computed.
 
-The memory that it needs grows in proportion to the number of records.
+The memory that this computation needs grows in proportion to the number of records.
 """
 
 

@@ -89,9 +89,9 @@ class PrivateCalibration:
         mu: The ``mu`` for one record; None for methods with Poisson batches, which have none.
         sigma: Standard deviation of the noise on each mean gradient, or on the minimiser. With several stages or
             phases, the standard deviation in the first one.
-        columns: The number of columns that are learned from.
-        steps: The number of steps of descent in all stages or phases, or of visits to leaves of a tree; None for output
-            perturbation.
+        columns: The number of columns that the method learns from.
+        steps: The number of descent steps in all stages or phases, or the number of visits to leaves of a tree; None
+            for output perturbation.
         step_size: The step size of descent.
         strong_convexity: The strong convexity of output perturbation's objective.
         cost: An upper bound on how much privacy adds to the mean loss on these records, if the analysis has such a
@@ -131,12 +131,14 @@ def run(flags: PrivateFlags, *, as_json: bool) -> None:
 
 
 def private_calibrations(flags: PrivateFlags) -> tuple[list[PrivateCalibration], list[str]]:
-    """Calibrate each method that covers deletions without further work; also return why other methods are left out.
+    """Calibrate each method whose models need no further work for the covered deletions.
+
+    Also return why other methods are left out.
 
     Raises:
         ParameterError: A flag is missing or invalid.
         AssumptionError: float64 is too coarse for so little noise. Or epsilon is too large or delta too small: the
-            probability that the noise sampler leaves out would use up all of delta.
+            noise sampler leaves out rare outcomes, and their probability would use up all of delta.
     """
     try:
         return _calibrations(flags)

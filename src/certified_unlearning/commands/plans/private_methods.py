@@ -124,7 +124,10 @@ def _sampled_descent(target: Target) -> SampledDescent:
 
 
 def _numerical(target: Target) -> tuple[float, float]:
-    """Return an epsilon and a delta for one record that ensure the target for all covered records, without ``mu``."""
+    """Return an epsilon and a delta for one record that ensure the target for all covered records.
+
+    The computation does not use ``mu``.
+    """
     if target.records == 1:
         return target.epsilon, target.delta
     one = target.epsilon / target.records

@@ -112,7 +112,9 @@ class Criterion(NamedTuple):
         return cls(name, least)
 
     def choose(self, probabilities: Array, is_of_class: NDArray[np.bool_]) -> float:
-        """Choose a threshold on records. It has few digits, so that it is hardly ever a record's own probability.
+        """Use records to choose a threshold.
+
+        The threshold has few digits, so that it is hardly ever a record's own probability.
 
         Args:
             probabilities: Probabilities of the class, shape ``(n,)``.

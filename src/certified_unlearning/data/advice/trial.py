@@ -37,9 +37,9 @@ class PredictionScores(NamedTuple):
     Attributes:
         balanced: Balanced accuracy.
         auc: The area under the curve; one half if a class has no records.
-        by_mean: Balanced accuracy of other predictions. They divide each class's probability by the mean of this
-            probability over the records, and predict the class with the largest quotient. For two classes, this moves
-            the threshold away from one half.
+        by_mean: Balanced accuracy of predictions by quotients. Each class's probability is divided by the mean of this
+            class's probability over the records, and the class with the largest quotient is predicted. For two classes,
+            this moves the threshold away from one half.
         log_loss: Mean of ``-log p(right class)``.
     """
 
@@ -53,7 +53,10 @@ class PredictionScores(NamedTuple):
         return self.balanced + self.auc >= other.balanced + other.auc + GAIN
 
     def fits_better_than(self, other: "PredictionScores") -> bool:
-        """Return whether the log loss is smaller by more than the share `FIT`; it does not depend on a threshold."""
+        """Return whether the log loss is smaller than the other log loss by more than the fraction `FIT`.
+
+        The log loss does not depend on a threshold.
+        """
         return self.log_loss < (1 - FIT) * other.log_loss
 
     def in_words(self) -> str:
@@ -171,7 +174,10 @@ class Trial:
         return np.asarray(deviations[:, None] * directions.T)
 
     def _find_curvature(self, strong_convexity: float, shares: tuple[float, ...]) -> tuple[Array, Array]:
-        """Return the eigenvalues and eigenvectors of a score's Hessian, or of its diagonal for many columns."""
+        """Return the eigenvalues and eigenvectors of a score's Hessian.
+
+        If there are many columns, the eigenvalues and eigenvectors are those of the Hessian's diagonal.
+        """
         hessian = strong_convexity * np.eye(self._rows.shape[1])
         for half, weights in self._fitted(strong_convexity, shares):
             rows = self._rows[half]

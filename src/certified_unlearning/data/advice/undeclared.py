@@ -154,7 +154,7 @@ def require_covered(table: Table) -> None:
         table: The declaration, resolved or not. The columns to which it gives roles must be in the file.
 
     Raises:
-        UndeclaredError: There are such columns.
+        UndeclaredError: The table has columns with values that the declaration does not cover.
         DataError: The file cannot be read.
         ParameterError: The declaration names columns that the file does not have.
     """

@@ -73,7 +73,10 @@ def in_place_of_classes(label: str) -> str:
 def require_common(
     table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
 ) -> None:
-    """Raise `DataError` if a class has too few records or people; it names the class and what to declare instead."""
+    """Raise `DataError` if a class has too few records or people.
+
+    The error names the class and what to declare instead.
+    """
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return

@@ -154,9 +154,9 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
 def _holds_rows(values: list[str], names: list[str], prose: Prose) -> bool:
     """Return whether two stray quotes may have turned the rows between them into a part of one value.
 
-    In that case, the first line of the value ends like a row, and a later line begins like one: both have enough
-    commas. If the value contains quotes, the row that begins in it may run over several lines. Tables of one column are
-    excluded, because every line break would look like this.
+    In that case, the first line of the value has enough commas to be the end of a row, and a later line has enough
+    commas to be the beginning of a row. If the value contains quotes, the row that begins in it may run over several
+    lines. Tables of one column are excluded, because every line break would look like this.
     """
     for place, value in enumerate(values):
         if names[place] in prose.columns:

@@ -12,7 +12,10 @@ from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
-"""The name that certificates give to features that a declaration makes from a table or from a user's own data set."""
+"""The name that certificates give to declared features.
+
+Declared features are made as a declaration says, from a table or from a user's own data set.
+"""
 CLASSES_FROM_RECORDS = "declared, classes from the records"
 """The name that certificates give to declared features if the list of classes is taken from the records."""
 

@@ -53,7 +53,8 @@ class Draft:
         features: The columns that the draft uses as features.
         left_out: The columns that are not used as features, each with the reason.
         norm: The draft's statement on the norm of rows, if any.
-        least: The smallest number of rows that always belong to enough people, even if some people have many rows.
+        least: The smallest number such that this many rows always belong to enough people, even if some people have
+            many rows.
         of_people: Whether a column identifies the person of each row.
         categories: The values of each feature of categories; None is a missing value.
         prose: The text features.
@@ -209,7 +210,10 @@ def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str],
 
 
 def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
-    """Return the names, or one run for all of them if there are enough names and the run has no other meaning."""
+    """Return the names of columns, or one text for all of them, such as ``pixel_0 to pixel_767``.
+
+    The text is returned if there are enough names and the text has no other meaning.
+    """
     run = f"{names[0]}{RUN}{names[-1]}"
     unclear = run in columns or RUN in names[0] or RUN in names[-1]
     return names if len(names) < ENOUGH_ALIKE or unclear else [run]

@@ -17,7 +17,9 @@ def which(columns: Sequence[str]) -> str:
 
 
 def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """Return sentences with all columns that they apply to, in order of first occurrence.
+    """Return each sentence once, together with all columns to which it applies.
+
+    The order is that in which the sentences first occur.
 
     Sentences that differ only in numbers are combined; each number becomes a range, such as 2 to 10.
     """

@@ -31,7 +31,7 @@ def chosen_features(table: Table, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def written_out(table: Table, columns: Sequence[str]) -> Table:
-    """Return a declaration with every run among its keys expanded.
+    """Return a declaration in which the columns of every run are written out one by one.
 
     Args:
         table: The declaration; its features are single columns.
@@ -58,7 +58,10 @@ def _each(
     features: Sequence[str],
     categories: Container[str],
 ) -> dict[str, Given]:
-    """Return the value of each column below a key of the declaration. Runs must not cover columns in ``categories``."""
+    """Return, for each column, the value that a key of the declaration, such as ``ranges``, gives to the column.
+
+    Runs must not cover columns in ``categories``.
+    """
     found: dict[str, Given] = {}
     origin: dict[str, str] = {}
     for name, value in given.items():

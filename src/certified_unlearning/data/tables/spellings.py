@@ -221,7 +221,7 @@ def groups_of(spellings: Iterable[str]) -> list[Group]:
 
 
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return a sentence for each kind of difference and each consequence, about all groups that share both."""
+    """Return one sentence for all groups that have the same kind of difference and the same consequence."""
     by_kind: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
         by_kind.setdefault((group.difference, _becomes(group)), []).append(group)

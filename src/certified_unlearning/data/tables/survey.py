@@ -46,7 +46,7 @@ class Column:
         dates: Number of values that look like dates or times.
         codes: Number of whole numbers with leading zeros.
         odd: Number of values that are numbers in an unsupported form, such as ``1,5`` or ``12 %``.
-        words: Number of values of none of the kinds above; sentences are words, too.
+        words: Number of values that belong to none of the kinds above. Values that are sentences are included.
         sentences: Number of values that are sentences of four words or more, too long for a category.
         infinite: Number of values that are numbers but are not finite.
         whole: Whether all numbers are whole.
@@ -167,7 +167,7 @@ class Column:
             self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
-        """Return the name of the attribute that counts such a text; None if the text is a number."""
+        """Return the name of the attribute that counts texts like the given one; None if this text is a number."""
         if parses(text):
             return None
         if _DATE.fullmatch(text):

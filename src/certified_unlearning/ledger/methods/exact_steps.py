@@ -19,7 +19,7 @@ requests differ. So the seed is hashed with the removed and added records. Then 
 random numbers, even after a restore that the log does not record. If the log records the restore, the name that the log
 gives the restore is hashed, too: each restore has its own draw, and every `apply` after the same restore has the same
 draw. A restored state has the distribution of learning anew on the records of its time under one condition: the drawn
-numbers had no influence on the loss of the directory or on the choice of the backup. The certificate states this
+numbers influenced neither whether the directory was lost nor which backup was chosen. The certificate states this
 condition (`certificate.lost`).
 """
 

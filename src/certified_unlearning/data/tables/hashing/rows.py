@@ -1,7 +1,7 @@
 """Columns of text as sparse rows. scikit-learn's `HashingVectorizer` hashes each text on its own and learns nothing.
 
-A row has the numbers of all columns without text first, then the hashed values of each text column. The hashed values
-of one text have norm 1, or are all zero if the text has no words.
+A row begins with the numbers of all columns without text. The hashed values of each text column follow. The hashed
+values of one text have norm 1, or are all zero if the text has no words.
 """
 
 import os
