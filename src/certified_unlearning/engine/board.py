@@ -123,7 +123,7 @@ def board(
         size: Number of bytes for each process; rounded up to a multiple of `LINE`.
         rank: Number of this process.
         ranks: Number of processes.
-        of_first: Function that returns to every process what the first process passed.
+        of_first: Function that returns, in every process, the value that the first process passed to it.
         all_can: Function that tells every process whether all processes passed True.
 
     Returns:
@@ -175,7 +175,10 @@ def _reserved(size: int) -> int | None:
 
 
 def _address_of(descriptor: int) -> bytes | None:
-    """Return the path at which other processes of this machine find an open file, and its identity; None if unknown."""
+    """Return the path at which other processes of this machine find an open file, and the file's identity.
+
+    The result is None if the file's identity is unknown.
+    """
     path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
         return f"{path}\n{path.readlink()}".encode()

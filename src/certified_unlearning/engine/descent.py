@@ -33,7 +33,7 @@ class Objective(Protocol):
     d: int
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` removals."""
+        """Change the objective to that of the data after the first ``count`` removals."""
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Take one gradient step for all trials, in place."""
@@ -55,8 +55,8 @@ class DescentResult:
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
-        published: Measures of the weights that each finished phase published, each of shape ``(publications,)`` or
-            ``(publications, measures)``.
+        published: One array for each finished phase, of shape ``(publications,)`` or ``(publications, measures)``:
+            measures of the weights that the phase published.
         curve: Measures during phases, by ``(phase, step)``; NaN for trials that had finished before that step.
         seconds: Wall time, including the time before every resumption.
     """
@@ -90,7 +90,8 @@ def run(
         phases: Phases to run, in order.
         step_size: Step size of all phases, ``eta``.
         measure: Function from weights, shape ``(trials, d)``, to one number for each trial; None to measure nothing.
-        judge: Function from published weights to their measures, with one row for each trial; by default ``measure``.
+        judge: Function that maps published weights to their measures. Both the weights and the measures have one row
+            for each publication. The default is ``measure``.
         radius: Radius of the ball onto which every step projects; None for no projection.
         progress: Function that receives the work done, in trial steps.
         checkpoint: Checkpoint in which the state is saved regularly. A later run with the same checkpoint continues

@@ -58,7 +58,7 @@ class CyclicObjective:
         batch_size: Batch size, ``b``.
         strong_convexity: Coefficient of the l2 regulariser, lambda.
         replacements: Rows and labels that replace removed records.
-        class_weights: Factor of each class on the losses of its records; None if all are 1.
+        class_weights: Factors by which the losses of records are multiplied, one for each class; None if all are 1.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class CyclicObjective:
         )
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Change the objective to that of the data after the first ``count`` replacements."""
         if not self._replaceable:
             if count:
                 raise ParameterError(

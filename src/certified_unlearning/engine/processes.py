@@ -59,9 +59,9 @@ def launch(processes: int, arguments: Sequence[str]) -> None:
 
 
 def tell_launcher(error: Exception) -> bool:
-    """Pass an error's message to the process that started this process, which prints the message.
+    """Pass an error's message to the launcher, the process that started this process; the launcher prints the message.
 
-    Return whether there is such a process.
+    Return whether a launcher started this process.
     """
     if _STARTED_BY_US not in os.environ or _ERROR_FILE not in os.environ:
         return False

@@ -81,7 +81,7 @@ def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
 def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
     """Return a row of standard normal numbers for each key.
 
-    The result has the shape ``(trials, d)``, the dtype and the device of ``like``.
+    The result has the shape ``(trials, d)``, and has the dtype and the device of ``like``.
     """
     rows = like.new_empty(len(keys), 1, like.shape[1])
     fill_block(rows, keys, 0)

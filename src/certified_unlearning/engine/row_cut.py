@@ -14,7 +14,7 @@ the bits of runs with several blocks.
 def cut(rows: int) -> list[slice]:
     """Return the blocks into which rows are divided.
 
-    Their number is a power of two, and their lengths differ by at most one row.
+    The number of blocks is a power of two, and the lengths of the blocks differ by at most one row.
 
     >>> cut(1437)
     [slice(0, 1437, None)]

@@ -8,8 +8,8 @@ exchanged through shared memory (`board`) instead of messages. Every process com
 includes noise: noise has addresses (`randomness`), so all processes draw the same numbers. Together with the sums of
 gradients, the processes exchange checksums of their weights' bits; if a single weight differs, the checksums differ.
 
-The number of successive additions is at most the number that `accounting.core.rounding` assumes. These additions are
-those of a block's rows, of the parts of products, of a constant part, and of the levels of the tree.
+The number of successive additions is at most the number that `accounting.core.rounding` assumes. These additions add up
+the rows of a block, the parts of products, a constant part, and the sums on the levels of the tree.
 """
 
 import json

@@ -28,9 +28,9 @@ and there is no warning.
 GOOD = 0.25
 """Largest noise, as a fraction of the largest score, at which a warning still advises a value of ``C`` or ``alpha``."""
 NEAR_BEST = 0.05
-"""Limit on the noise that is tried first, and is stricter than `GOOD`. If no ``C`` meets this limit, `GOOD` is used.
-With 100 to 1000 records of five features, the noise `GOOD` lowers AUC by 0.04 to 0.2. AUC is then hardly higher than
-with the noise that causes a warning.
+"""Limit on the noise. This limit is stricter than `GOOD`, and is tried first. If no ``C`` meets this limit, `GOOD` is
+used. With 100 to 1000 records of five features, the noise `GOOD` lowers AUC by 0.04 to 0.2. AUC is then hardly higher
+than with the noise that causes a warning.
 """
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise; better ones come first."""

@@ -147,7 +147,7 @@ class LinearClassifier(Classifier, LinearModel):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class NoisyClassifier(LinearClassifier):
-    """A linear classifier with noise that is planned to meet a guarantee, and that may exceed the scores.
+    """A linear classifier whose noise is planned to meet a guarantee; the noise may exceed the scores.
 
     Args:
         C: Inverse strength of the regulariser, as in scikit-learn.

@@ -158,7 +158,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             y: Classes of any type, shape ``(n,)``; for regression, targets in the units of ``target_range``.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by their labels in the
+            index of ``X``.
 
         Raises:
             DataError: A row's norm is above 1 (the message names the longest row), there are too few classes or
@@ -218,7 +219,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _rows_are_only_numbered(self) -> bool:
-        """Whether the index of the fitted data frame only numbers its rows, as after a step that drops the labels."""
+        """Whether the index of the fitted data frame has only row numbers, as after a step that drops the labels."""
         index = self._store.index
         return index is not None and index.labels is None
 
@@ -408,7 +409,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Set all attributes except parameters from a file of `save`; missing or wrong entries may raise an error."""
+        """Restore all attributes except parameters from a saved file; missing or wrong entries may raise an error."""
         self.n_features_in_ = header["n_features_in"]
         if header["feature_names_in"]:
             self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)

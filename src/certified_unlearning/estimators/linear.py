@@ -25,12 +25,12 @@ ROWS_AT_ONCE = 8192
 class LinearModel(UnlearningEstimator):
     """A model whose weights give scores to rows of norm at most 1, with or without a regularised intercept.
 
-    With an intercept, a record ``x`` is modelled as the row ``(x, 1) / sqrt(2)`` without an intercept. This row has
-    norm at most 1 if ``x`` has norm at most 1. The weights of such rows are ``sqrt(2)`` times scikit-learn's weights,
-    so the regulariser's strength is halved.
+    A model with an intercept replaces each record ``x`` by the row ``(x, 1) / sqrt(2)``, and then needs no separate
+    intercept. This row has norm at most 1 if ``x`` has norm at most 1. The weights of such rows are ``sqrt(2)`` times
+    scikit-learn's weights, so the regulariser's strength is halved.
 
-    Subclasses set ``_weights``, which apply to rows. ``coef_`` and ``intercept_`` apply to features that were scaled by
-    ``feature_ranges``, ``data_norm`` or ``normalize``.
+    Subclasses set ``_weights``, the weights by which rows are multiplied. ``coef_`` and ``intercept_`` apply to
+    features that were scaled by ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Args:
         fit_intercept: Whether there is an intercept; it is regularised.
@@ -96,7 +96,7 @@ class LinearModel(UnlearningEstimator):
         """Draw weights of models of three kinds.
 
         The models of the first kind are fitted like this model. The models of the second kind are those of the first
-        kind after a removal. The models of the third kind are comparators. This model is not changed.
+        kind after a removal. The models of the third kind are comparators. The estimator itself is not changed.
 
         Args:
             gone: Positions of the removed records; no other records are removed.

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SURELY = 1e-9
-"""A feature is a copy of the target if a linear function of the target explains all of the feature's variance except at
-most this share, which allows for rounding."""
+"""A feature is a copy of the target if a linear function of the target leaves at most this share of the feature's
+variance unexplained. The share allows for rounding."""
 
 
 class Suspects:
@@ -23,7 +23,7 @@ class Suspects:
         self._copies = _CopiesOfClasses(len(names), classes) if classes else _CopiesOfTargets(len(names))
 
     def add(self, features: NDArray[np.float64], labels: NDArray[np.int64] | NDArray[np.float64]) -> None:
-        """Examine some rows, given their unscaled features and the number of each row's class, or its target."""
+        """Examine some rows, given their unscaled features, and the class number or the target of each row."""
         if not self._names:
             return
         if self._rises.any():
@@ -58,7 +58,7 @@ class _CopiesOfClasses:
                 self._most[label] = np.maximum(self._most[label], some.max(axis=0))
 
     def found(self) -> NDArray[np.bool_]:
-        """Return the features that so far have a single value in each class, and a different one in every class."""
+        """Return the features whose values so far are constant in each class, and differ from class to class."""
         values = np.sort(self._least, axis=0)  # The value is infinite if no row of a class has been read yet.
         apart = np.isinf(values[1:]) | (values[1:] > values[:-1])
         return np.asarray((self._least >= self._most).all(axis=0) & apart.all(axis=0))

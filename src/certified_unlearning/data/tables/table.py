@@ -34,7 +34,8 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Number of feature values that are held in memory together."""
 _TEXTS_AT_ONCE = 1 << 13
 _LEAST_ROWS = 10
-"""Fewest rows for a search with `Suspects`: in fewer rows, whole numbers may increase or match the label by chance."""
+"""Smallest number of rows for a search with `Suspects`. In fewer rows, the whole numbers of a column may increase from
+row to row, or match the label, by chance."""
 _IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
@@ -120,7 +121,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
 
 
 def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns without a role that do not seem to be features by their names, each with a reason."""
+    """Return the columns without a role whose names suggest that they are not features, each with a reason."""
     roles = {_plain_name(other): f"{role} {other!r}" for role, other in reversed(table.roles.items())}
     index = index_columns(table.path, columns)
     found: dict[str, str] = {}
@@ -137,7 +138,10 @@ def no_features_by_name(table: Table, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _plain_name(column: str) -> str:
-    """Return a column's name in lower case, without surrounding blanks or the number that programs add to copies."""
+    """Return a column's name in lower case, without surrounding blanks or an ending such as ``.1`` or ``_1``.
+
+    Programs add such endings to the names of copied columns.
+    """
     return re.sub(r"[._]\d+$", "", column.strip().casefold())
 
 

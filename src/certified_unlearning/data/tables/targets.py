@@ -67,7 +67,7 @@ def _no_range(name: str, ends: object) -> ParameterError:
 
 
 class TargetCounts:
-    """A scaler of targets, block by block, which keeps counts for the operator only.
+    """A scaler that takes targets block by block, and keeps counts that are for the operator only.
 
     Attributes:
         scale: The map to numbers from -1 to 1.

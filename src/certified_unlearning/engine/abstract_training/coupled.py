@@ -3,11 +3,11 @@
 Training is ``v <- mu v + d + lambda theta``, ``theta <- theta - alpha v``. If the direction ``d`` of one update
 increases by 1, the parameters change by ``-alpha (r^n - s^n) / (r - s)`` after ``n`` more updates. Here, ``r`` and
 ``s`` are the roots of ``z^2 - (1 + mu - alpha lambda) z + mu = 0``. If ``alpha lambda <= (1 - sqrt(mu))^2``, both roots
-are real and positive, so all these changes have the same sign. Then a change of the parameters themselves also changes
-all later parameters with one sign. So the smallest directions lead to the largest parameters, and training with the
-extreme directions gives the ends of the box. If ``alpha lambda`` is larger, the changes oscillate, and such boxes would
-not be sound. The velocity at an end of the box does not bound other velocities, because it depends on the parameters at
-that end.
+are real and positive, so all these changes have the same sign. In this case, if the parameters themselves change, the
+resulting changes of all later parameters also have the same sign. So the smallest directions lead to the largest
+parameters, and training with the extreme directions gives the ends of the box. If ``alpha lambda`` is larger, the
+changes oscillate, and such boxes would not be sound. The velocity at an end of the box does not bound other velocities,
+because it depends on the parameters at that end.
 
 This analysis is our own; the paper has neither momentum nor weight decay.
 """

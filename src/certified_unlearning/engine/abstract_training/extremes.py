@@ -129,13 +129,13 @@ def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding:
 
 
 def bias_factors(weight: Factors) -> Factors:
-    """Return the factors of a bias, whose inputs are 1."""
+    """Return the factors of a bias, which is treated as a weight whose inputs are all 1."""
     ones = torch.ones_like(weight.columns.lower[:1, :, :, :1])
     return Factors(weight.derivatives, Interval.point(ones), True)
 
 
 def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Sums:
-    """Return sums and extremes of all records' gradients of one weight, shape ``(runs, ..., outputs, inputs)``.
+    """Return sums and extremes of one weight's gradients over all records, shape ``(runs, ..., outputs, inputs)``.
 
     Args:
         factors: Factors of the weight.

@@ -48,7 +48,7 @@ def last_update(
     update: int,
     divisor: int | None = None,
 ) -> LastUpdate | None:
-    """Return linear bounds on the last update of the last weights; `train` checks the arguments.
+    """Return linear bounds on how the last update changes the last layer's weights; `train` checks the arguments.
 
     The bounds cover the neighbourhood's changes, but not poisoned records.
 

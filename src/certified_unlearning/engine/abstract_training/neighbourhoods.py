@@ -61,7 +61,7 @@ class Neighbourhood:
 
     @property
     def adds(self) -> bool:
-        """Whether unknown records are added. Only clipping bounds their gradients."""
+        """Whether unknown records are added. The gradients of unknown records are bounded only by clipping."""
         return self.changes != "removals"
 
     def kept(self, k: int, records: int, batch: int) -> int:
@@ -89,7 +89,14 @@ class Neighbourhood:
 
 
 class _Choice(NamedTuple):
-    """Candidate numbers of removals and additions for each run, their divisor, and whether they are possible."""
+    """Candidate numbers of removals and additions, one pair of numbers for each run.
+
+    Attributes:
+        removed: Numbers of removals.
+        added: Numbers of additions.
+        divisor: Divisors of the sums after these removals and additions.
+        possible: Whether these removals and additions are possible.
+    """
 
     removed: Tensor
     added: Tensor

@@ -31,8 +31,8 @@ NUMBERS_AT_ONCE = 1 << 17
 NUMBERS_AT_ONCE_ON_GPU = 1 << 25
 """Number of bounds that one layer computes together on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
-"""With naive rounding, the number of units in the last place by which parameters may leave their box before an error is
-raised.
+"""Largest distance by which parameters may be outside their box under naive rounding, in units in the last place, for
+each update so far. At a larger distance, an error is raised.
 """
 
 
@@ -98,8 +98,8 @@ def train(
         everyone: All records, if the neighbourhood allows any order.
         poisoning: Possible changes of poisoned records, if the neighbours are data sets with poisoned records. The
             number of poisoned records is the same in all runs, so ``k`` must be ``[0]``.
-        box: Box of the neighbours' initial parameters, if something was learned before; each of shape ``(runs, ...)``.
-            It must contain ``start``. None if all neighbours start at ``start``.
+        box: Box of the neighbours' initial parameters, if something was learned before: for each parameter, an interval
+            of shape ``(runs, ...)``. The box must contain ``start``. None if all neighbours start at ``start``.
         noise: Noise to add to the direction of each update, in order; each of shape ``(1, ...)``. The noise is the same
             for the data set and for all neighbours, so it must have been drawn independently of the records. The box
             then contains the result of training on a neighbour *with this very noise*. Line 16 of Algorithm 1 adds
@@ -252,7 +252,10 @@ def _followed(
     rate: float,
     bounding: Bounding,
 ) -> "tuple[Box, Box | tuple[coupled.Velocities, ...] | None]":
-    """Return the box and the velocities after an update; every past direction acts on the parameters with one sign."""
+    """Return the box and the velocities after an update.
+
+    All past directions enter the parameters with coefficients of the same sign.
+    """
     if descent.couples_decay:
         return coupled.followed(descent, box, cast("Any", velocities), bounds, bounding.rounding)
     up, down = bounding.rounding.up, bounding.rounding.down

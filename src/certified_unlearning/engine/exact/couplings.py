@@ -175,10 +175,10 @@ def _seat(batches: Tensor, newcomers: Tensor, joins: Tensor) -> None:
 
 
 def _replace_first(batches: Tensor, places: Tensor, alive: Alive, draws: Draws) -> None:
-    """Fill each batch's first ``places`` slots with uniform records outside it.
+    """Fill the first ``places`` slots of each batch with records drawn uniformly from those outside the batch.
 
-    The last of these slots is filled first. So if a batch still needs ``u`` members, the members that it already has
-    are in slot ``u`` and all later slots.
+    Of these ``places`` slots, the last is filled first. So if a batch still needs ``u`` members, the members that it
+    already has are in slot ``u`` and all later slots.
 
     If some of ``n`` positions are taken, the free position of rank ``r`` is ``r`` plus the number of taken positions
     below it.

@@ -1,8 +1,8 @@
 """Fresh randomness for one run of learning or one edit.
 
-Exact unlearning is a statement about the distribution of a state. A seed must not be kept, because more than the state
-can be computed from it. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get
-their seed from an address (`Draws.at`), so that a run can be repeated.
+Exact unlearning is a statement about the distribution of a state. A seed must not be kept, because a seed reveals more
+than the state. `Draws.fresh` gets its seed from the operating system and does not store it. Experiments get their seed
+from an address (`Draws.at`), so that a run can be repeated.
 
 On the CPU, the bits come from AES-128 in counter mode, with all bits of the seed as its key. So other numbers cannot be
 predicted from those that a state stores. (The seed of PyTorch's own CPU generator has only 32 bits, so all seeds can be

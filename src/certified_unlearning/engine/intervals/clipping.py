@@ -24,7 +24,7 @@ def clamped(values: Interval, bound: float | Tensor) -> Interval:
 
 
 def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds on ``g min(1, bound / |g|)`` for all vectors ``g`` of an interval along its last axis."""
+    """Return bounds on ``g min(1, bound / |g|)`` for all ``g`` in an interval; norms are taken along the last axis."""
     terms = values.lower.shape[-1]
     scale = scale_bounds(norms(values.magnitude), norms(values.mignitude), bound, terms, rounding)
     below, above = scale.lower[..., None], scale.upper[..., None]

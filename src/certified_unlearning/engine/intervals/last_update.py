@@ -2,9 +2,9 @@
 
 A box bounds how far changed records can move each weight, but it ignores that the same records move all weights. A step
 of descent mostly corrects the errors of earlier steps. A box cannot represent such corrections, so the bounds of all
-steps add up. Therefore, the last weights after the last update are bounded by linear functions of the last weights
-before it (`engine.abstract_training.last_update`). A difference of logits is linear in the last weights, so it is
-bounded by composing it with these linear functions.
+steps add up. Therefore, the last layer's weights after the last update are bounded by linear functions of the same
+weights before this update (`engine.abstract_training.last_update`). A difference of logits is linear in the last
+layer's weights, so it is bounded by composing it with these linear functions.
 
 This applies to networks with two classes, for which the difference of logits is a function of one vector. With two
 logits, the vector is the difference of the two rows of the last weight, followed by the difference of the biases. With

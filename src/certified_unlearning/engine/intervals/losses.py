@@ -33,7 +33,10 @@ def require_loss(loss: str, outputs: int) -> None:
 
 
 def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
-    """Raise `DataError` if labels are not classes counted from 0, or not finite numbers for the squared loss."""
+    """Raise `DataError` if the labels do not suit the loss.
+
+    Labels of the squared loss must be finite numbers. Labels of any other loss must be classes counted from 0.
+    """
     if loss == "squared":
         if not bool(torch.isfinite(labels).all()):
             raise DataError("labels of the squared loss must be finite numbers")

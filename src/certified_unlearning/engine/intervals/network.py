@@ -230,7 +230,7 @@ class Network:
     def widest(self, row: Sequence[int]) -> int:
         """Return the largest number of values in a layer for a record of this shape.
 
-        If there are more pairs of logits than that, return the number of pairs.
+        If there are more pairs of logits than values in any layer, return the number of pairs.
         """
         shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
         for layer in self.layers:

@@ -97,7 +97,7 @@ def signed_product(
 ) -> Interval:
     """Return bounds on all products; these bounds are never wider than Rump's bounds.
 
-    They are the tightest bounds if every term has a factor of known sign.
+    The bounds are the tightest ones if every term has a factor of known sign.
 
     No array of size rows x inner x columns is formed: ends are split by sign. If both factors of a term may have either
     sign, the term is bounded by midpoints and radii.
@@ -210,11 +210,12 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
 def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
     """Return slack such that ``|left|`` times the slack exceeds all rounding errors of a product with ``left``.
 
-    A bound is a sum of at most ``5 inner + 2`` products. Their magnitudes add up to at most ``S`` plus slack, where
-    ``S`` is the product of the magnitudes. In any order of summation, the error of a bound without slack is at most
-    ``g_(5 inner + 2) S``. The error of the product of two matrices in the intervals is at most ``g_inner S``. The slack
-    is 4 times ``g_(4 inner + 16) S``, so it also covers its own roundings. A small number is added, because the slack
-    itself may underflow and ``left`` may be large. If rounding is ignored, the result is ``more``.
+    A bound is a sum of at most ``5 inner + 2`` products. The magnitudes of these products add up to at most ``S`` plus
+    slack, where ``S`` is the matrix product of the factors' magnitudes. In any order of summation, the error of a bound
+    without slack is at most ``g_(5 inner + 2) S``. The error of the product of two matrices in the intervals is at most
+    ``g_inner S``. The slack is 4 times ``g_(4 inner + 16) S``, so it also covers its own roundings. A small number is
+    added, because the slack itself may underflow and ``left`` may be large. If rounding is ignored, the result is
+    ``more``.
     """
     if not rounding.is_outward:
         return more
@@ -284,10 +285,10 @@ def _both(
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
     """Return bounds that contain the real products, and the floating-point products in any order of summation.
 
-    Each bound was computed as a sum of ``inner`` products. The error of the product of two matrices in the intervals is
-    at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded by the Cauchy-Schwarz inequality. The
-    bounds are widened by a slack that is larger than these errors, so that it also covers the rounding errors of the
-    widening itself.
+    Each bound was computed as a sum of products, one for each of the ``inner`` columns of ``left``. The error of the
+    product of two matrices in the intervals is at most ``g_inner S``, where ``S`` is the product of magnitudes, bounded
+    by the Cauchy-Schwarz inequality. The bounds are widened by a slack that is larger than these errors, so that it
+    also covers the rounding errors of the widening itself.
     """
     if not rounding.is_outward:
         return Interval(lower, upper)

@@ -396,7 +396,7 @@ def _by_other_classes(
 ) -> Interval:
     """Return bounds on the derivatives with respect to the last layer's inputs.
 
-    They are computed without the derivative of one class; see `_gathered_together`.
+    The bounds are computed without the derivative of one class, ``left_out``; see `_gathered_together`.
     """
     rounding, classes = bounding.rounding, weight.lower.shape[1]
     others = [each for each in range(classes) if each != left_out]

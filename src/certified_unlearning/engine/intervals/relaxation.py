@@ -66,8 +66,8 @@ def relaxed(
         before: Inputs of each ReLU layer, shape ``(runs, records, units)``.
         rows: Weights of the functions, shape ``(runs, functions, units)``.
         shifts: Constants that are added to the functions, shape ``(runs, functions)``.
-        sizes: Magnitudes of the weights, and of the constants, from which the values of the functions are computed.
-            Bounds on the rounding errors of these values are computed from the magnitudes.
+        sizes: Magnitudes of weights, and magnitudes of constants. The values of the functions are computed from these
+            weights and constants. Bounds on the rounding errors of these values are computed from the magnitudes.
         rounding: Rounding of the bounds.
 
     Returns:
@@ -140,10 +140,13 @@ def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Ten
 def _magnitudes(
     layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval], rounding: Rounding
 ) -> list[Tensor]:
-    """Return, for each hidden unit, the sum of the magnitudes of its terms; in the first layer, its input's magnitude.
+    """Return a magnitude for each hidden unit: the sum of the magnitudes of the terms of the unit's input.
+
+    In the first hidden layer, the magnitude of a unit is that of the unit's input itself.
 
     Both the rounding error and the underflow of a unit's input are multiplied by the unit's coefficient. Therefore, a
-    constant is added to each sum. The rounding error that is assumed for this constant is larger than all underflow.
+    constant is added to each magnitude. The rounding error that is assumed for this constant is larger than all
+    underflow.
     """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):

@@ -1,8 +1,8 @@
 """Rounding of bounds: outward, so that the bounds hold for floating-point numbers, or naive, without this guarantee.
 
-For any member of the intervals, outward bounds contain two results: the one in real numbers, and the one in
+For every member of the intervals, outward bounds contain both the result in real numbers and the result in
 floating-point arithmetic of the same type. In floating-point arithmetic, additions may be in any order, with or without
-fused multiply-adds. Training computes the second result.
+fused multiply-adds. Training computes the floating-point result.
 
 There are three assumptions. Single operations are rounded to nearest (IEEE 754; on a GPU without TF32). Errors of
 exponentials are at most `EXPONENTIAL` units in the last place. Nothing overflows in training on unknown records.

@@ -46,7 +46,8 @@ class Regression:
         n: Divisor of the sum.
         strong_convexity: Strong convexity ``m``.
         classes: Number of classes, at least 2; 1 for ridge regression.
-        class_weights: Factor of each class on the losses of its records, at most 1; None if all are 1.
+        class_weights: Factors by which the losses of records are multiplied, one for each class, at most 1; None if all
+            are 1.
     """
 
     rows: Rows
@@ -352,13 +353,14 @@ def removed_gradient(
 def curved_rows(rows: Array, labels: NDArray[Any], at: Array, class_weights: tuple[float, ...] | None = None) -> Array:
     """Return rows ``sqrt(s'(x.w)) x``.
 
-    The sum of their squares, divided by ``n``, is these records' part of a Hessian.
+    The outer products of the returned rows with themselves, added up and divided by ``n``, are the records' part of a
+    Hessian.
 
     Args:
         rows: Rows of the records, shape ``(records, d)``.
         labels: Labels of the records, which determine their class weights.
         at: Weights at which the Hessian is computed, shape ``(d,)``.
-        class_weights: Factor of each class on the losses of its records; None if all are 1.
+        class_weights: Factors by which the losses of records are multiplied, one for each class; None if all are 1.
     """
     return root_curvatures(rows, labels, at, class_weights)[:, None] * rows
 
@@ -372,7 +374,7 @@ def root_curvatures(
         rows: Rows of the records, shape ``(records, d)``.
         labels: Labels of the records, which determine their class weights.
         at: Weights, shape ``(d,)``; or weights for every class against all others, shape ``(classes, d)``.
-        class_weights: Factor of each class on the losses of its records; None if all are 1.
+        class_weights: Factors by which the losses of records are multiplied, one for each class; None if all are 1.
 
     Returns:
         The factors, shape ``(records,)`` or ``(classes, records)``.

@@ -65,7 +65,7 @@ class LinearObjective(ABC):
 
     @abstractmethod
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Change the objective to that of the data after the first ``count`` replacements."""
 
     @abstractmethod
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:

@@ -24,7 +24,7 @@ class QuadraticObjective:
         self.mean = records.mean(dim=0)
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Change the objective to that of the data after the first ``count`` replacements."""
         records = self._records
         if self._replacements is not None:
             indices, rows = self._replacements

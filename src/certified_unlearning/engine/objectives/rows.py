@@ -90,11 +90,11 @@ class StreamedRows:
         self._like = torch.empty(0)
 
     def scaled(self, factors: Tensor) -> "StreamedRows":
-        """Return these rows, each multiplied by its factor; both objects share memory."""
+        """Return these rows, each multiplied by its factor; the result shares memory with this object."""
         return StreamedRows(self._source, dtype=self.dtype, device=self.device, factors=factors, scratch=self._scratch)
 
     def part(self, rows: slice) -> "StreamedRows":
-        """Return some of these rows; both objects share memory."""
+        """Return some of these rows; the result shares memory with this object."""
         start, stop, _ = rows.indices(self.shape[0])
         return StreamedRows(
             _Part(self._source, start, (stop - start, self.shape[1])),

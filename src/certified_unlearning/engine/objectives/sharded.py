@@ -38,7 +38,7 @@ class _Blocks:
         self._scratch = Scratch()
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` removals."""
+        """Change the objective to that of the data after the first ``count`` removals."""
         for objective, numbers in self._own.values():
             objective.remove(int((numbers < count).sum()))
 
@@ -66,7 +66,7 @@ class ShardedObjective(_Blocks):
         strong_convexity: Coefficient of the l2 regulariser, lambda.
         replacements: Rows and labels that replace removed records.
         normaliser: Divisor of the sum of the losses; by default ``n``.
-        shards: The place of this process among those of the run.
+        shards: The place of this process among the processes of the run.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ShardedCycle(_Blocks):
         batch_size: Batch size, ``b``.
         strong_convexity: Coefficient of the l2 regulariser, lambda.
         replacements: Rows and labels that replace removed records.
-        shards: The place of this process among those of the run.
+        shards: The place of this process among the processes of the run.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class SoftmaxObjective(LinearObjective):
         rows_at_once: Number of rows in a block. The default is 1024 on a CPU, so that the scores of 100 trials stay in
             the processor's cache. It is 65 536 on CUDA, where small products do not keep the device busy.
         normaliser: Divisor of the sum of the losses; by default ``n``.
-        class_weights: Factor of each class on the losses of its records; None if all are 1.
+        class_weights: Factors by which the losses of records are multiplied, one for each class; None if all are 1.
 
     Raises:
         AssumptionError: ``lipschitz`` is less than ``sqrt(2)`` times the norm of the longest row.
@@ -80,7 +80,7 @@ class SoftmaxObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Change the objective to that of the data after the first ``count`` replacements."""
         self._blocks.remove(count)
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
         if self._class_weights is not None:

@@ -112,7 +112,7 @@ def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
 
 
 def terms(rows: csr_array) -> Terms:
-    """Return the largest numbers of terms of two kinds of sums: the score of a row, and a sum over rows in `blocks`."""
+    """Return the largest number of terms in a row's score, and the largest number in a sum over rows in `blocks`."""
     return sparse_terms(
         records=rows.shape[0],
         block=block_size(rows),

@@ -59,7 +59,7 @@ class SquaredObjective(LinearObjective):
         self.remove(0)
 
     def remove(self, count: int) -> None:
-        """Change the objective to the data after the first ``count`` replacements."""
+        """Change the objective to that of the data after the first ``count`` replacements."""
         self._blocks.remove(count)
         self._targets[self._indices] = torch.cat([self._new_targets[:count], self._old_targets[count:]])
 

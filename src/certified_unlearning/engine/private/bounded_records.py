@@ -1,4 +1,4 @@
-"""Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
+"""Records with enforced bounds, and a linear model's mean gradients and losses for many trials at once.
 
 Nothing is estimated from the records: each row that is too long is scaled down to the bound, independently of all
 others, and each target is clipped to its range. So the largest effect of one record is known before any record is read.

@@ -22,17 +22,17 @@ class _DescentToDelete(DescentClassifier):
     Args:
         sigma: Standard deviation of the published noise. None: the smallest value with which ``steps`` steps unlearn
             ``records`` records in the first request.
-        steps: Number of steps for the first request. It cannot be combined with ``sigma``. If neither is given, it is
-            the number of steps in which the influence of what was learned (with ``conditional``, also that of the
-            published noise) falls by a factor ``e``.
+        steps: Number of steps for the first request. It cannot be combined with ``sigma``. If neither ``steps`` nor
+            ``sigma`` is given, the number of steps is that in which the influence of what was learned falls by a factor
+            ``e``. With ``conditional``, the influence of the published noise must also fall by this factor.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state,
             its guarantee compares with a model that is published with noise and continued at the same times, and does
             not hold against a model that is retrained and then noised once*. ``conditional`` is available only with
             published state, and is the default there. It covers any number of records, and compares with a model that
-            is retrained and then noised once. ``as published`` applies the published theorems unchanged to the
-            adjacency, although the theorems are stated for adding or removing one record. It unlearns several records
-            one by one.
+            is retrained and then noised once. ``as published`` applies the published theorems unchanged to the chosen
+            ``adjacency``, although the theorems are stated for adding or removing one record. It unlearns several
+            records one by one.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
     """
 

@@ -35,10 +35,11 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
     Args:
         batch_size: Number of records in a mini-batch. Each step reads one batch. Learning takes one or a few epochs.
             Unlearning also reads one batch in each of its steps, whatever ``n`` is. ``"auto"`` uses mini-batches if
-            there are so many records that mini-batches are cheaper at about equal accuracy. It halves the step size if
-            batches of less than half the size then suffice. None: every step uses all records. With mini-batches,
-            ``sigma=None`` without ``steps`` selects a noise scale that lowers accuracy only a little. The number of
-            steps of a request then also depends on the batches of the removed records, but never on the data.
+            there are so many records that mini-batches are cheaper at about equal accuracy. ``"auto"`` also halves the
+            step size if the shorter steps need less than half as many records in a batch. None: every step uses all
+            records. With mini-batches, ``sigma=None`` without ``steps`` selects a noise scale that lowers accuracy only
+            a little. The number of steps of a request then also depends on the batches of the removed records, but
+            never on the data.
 
     See Also:
         `CertifiedLogisticRegression`: Compares with an exact refit, and keeps a secret state.

@@ -48,8 +48,8 @@ class DescentModel(LinearModel):
         accountant: Accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
         adjacency: Data from which the comparator, the retrained model, learns. With ``zero-out``, a removed record's
             loss is 0. The objective is then scikit-learn's with the same ``C`` or ``alpha`` on the remaining records.
-            With ``replace``, another record replaces it. With ``remove``, the loss is the mean over the remaining
-            records.
+            With ``replace``, another record replaces the removed record. With ``remove``, the loss is the mean over the
+            remaining records.
         device: Device for computations: ``auto``, ``cpu`` or ``cuda``.
         dtype: ``float32`` or ``float64``. ``float32`` is only a preference: if the rounding of ``float32`` would use up
             more than a tenth of epsilon, ``float64`` is used.

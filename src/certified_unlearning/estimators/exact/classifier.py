@@ -56,7 +56,8 @@ class ExactLogisticRegression(ExactModel, LinearClassifier):
 
     For the fitted records, the objective is that of scikit-learn with the same ``C`` (see `LinearClassifier` on the
     intercept). The fixed number of steps does not minimise the objective fully. A failed or interrupted call does not
-    change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you save.
+    change the estimator. Exactness covers a single state, but not several states together. So overwrite the file of the
+    previous state when you save.
 
     Args:
         mechanism: How steps become stable under edits. ``noisy-sgd`` adds Gaussian noise to gradients.

@@ -68,8 +68,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     noise, and every request recomputes the steps.
 
     The guarantee covers deletions only. It does not protect the remaining records. A failed or interrupted call does
-    not change the estimator. Exactness covers only one state, so overwrite the file of the previous state when you
-    save.
+    not change the estimator. Exactness covers a single state, but not several states together. So overwrite the file of
+    the previous state when you save.
 
     Args:
         n_clusters: Number of centres.
@@ -126,7 +126,8 @@ class ExactKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
                 records.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by their labels in the
+            index of ``X``.
 
         Raises:
             DataError: A row's norm is above 1, or there are fewer records than centres.

@@ -48,8 +48,8 @@ class CertifiedMLPClassifier(Classifier):
     `save` without training data trains anew first.
 
     Only the label of an input is certified, not its probability, and only for some inputs. More inputs are certified if
-    there are few, large batches, few epochs, and a small network. Whether an input is certified depends on the records,
-    so answering only certified inputs is not differentially private.
+    the batches are few and large, the epochs are few, and the network is small. Whether an input is certified depends
+    on the records, so answering only certified inputs is not differentially private.
 
     The network computes no scaling from the records, so features should be of about size 1, or be scaled by public
     numbers (``feature_ranges`` or ``data_norm``). An estimator must not be used by several threads at once, because
@@ -127,11 +127,12 @@ class CertifiedMLPClassifier(Classifier):
             public_y: Classes of the public rows. Each must also be the class of a record.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by their labels in the
+            index of ``X``.
 
         Raises:
-            DataError: There are too few classes or records, public rows have other columns or another class than
-                records, or only one of ``X`` and ``public_X`` is sparse.
+            DataError: There are too few classes or records; or public rows have other columns than the records, or a
+                class that no record has; or only one of ``X`` and ``public_X`` is sparse.
             ParameterError: A parameter is invalid, or ``public_X`` was given without ``public_y``.
             AssumptionError: A batch or a budget does not fit the number of records.
             IntervalError: Bounds overflow: use clipping, fewer epochs, smaller steps or smaller budgets.
@@ -323,7 +324,8 @@ class CertifiedMLPClassifier(Classifier):
     def check(self) -> None:
         """Train again on the records, and compare parameters and boxes with the stored ones.
 
-        After free removals, this is impossible, because the training cannot be repeated without the removed records.
+        After free removals, the check is impossible, because the training cannot be repeated without the removed
+        records.
 
         Raises:
             DataError: The parameters or boxes differ, or records were removed since the last training.

@@ -18,7 +18,7 @@ from certified_unlearning.text import counted
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposedRecords:
-    """The radius of the certificate of each training record's own prediction.
+    """The radius within which each training record's own prediction is certified.
 
     It is secret, so it is never printed.
 
@@ -28,7 +28,7 @@ class ExposedRecords:
         radii: Largest budget with which each record's own prediction is certified; 0 if there is none.
         margins: Margin of each record's prediction, at least 0: the distance between its two largest logits. Records of
             equal radius are ordered by margin.
-        right: Whether each record's prediction is its own class.
+        right: Whether each record's predicted class is the record's own class.
         largest: Largest budget of the model.
     """
 
@@ -67,7 +67,7 @@ class ExposedRecords:
         return int(self.radii[place[0]])
 
     def summary(self) -> str:
-        """Return a text that states, for each number of changes, how many records have a prediction certified for it.
+        """Return a text that states, for each radius in changes, how many records have a prediction with this radius.
 
         The text is as secret as the records.
         """

@@ -92,7 +92,8 @@ class RefitModel(LinearModel):
             public_y: Classes or targets of public rows. Each class must also occur among the records.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by their labels in the
+            index of ``X``.
 
         Raises:
             DataError: A row's norm is above 1 (the message names the longest row). There are too few classes or
