@@ -19,7 +19,7 @@ ModelType = TypeVar("ModelType", bound=BaseModel)
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path in the same directory that replaces ``path`` when the block succeeds.
+    """Yield a temporary path in the directory of ``path``; its file replaces ``path`` when the block succeeds.
 
     Missing parent directories are created. If the block raises, the temporary file is removed, and ``path`` keeps its
     old content.

@@ -72,7 +72,7 @@ class PipelineReport:
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
-        """Reports on steps that keep something that depends on removed records, or may keep it."""
+        """Reports on steps that keep, or may keep, something that depends on removed records."""
         return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
 
     def __repr__(self) -> str:

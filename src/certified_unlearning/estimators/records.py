@@ -1,4 +1,4 @@
-"""The records to which a model was fitted: their rows, labels and names in requests, and which of them remain."""
+"""The records to which a model was fitted: rows, labels, the names that requests use, and which records remain."""
 
 import copy
 import secrets
@@ -152,8 +152,8 @@ class RecordStore:
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
         """Replace records with others or with zeros; the replaced records lose their places and names.
 
-        Sparse rows are replaced by empty rows in new arrays. In the old arrays, a row of zeros would reveal its number
-        of entries.
+        If rows are sparse, new arrays are created, in which the rows of replaced records are empty. In the old arrays,
+        a row of zeros would reveal its number of entries.
         """
         at = self.known_places[gone]
         if issparse(self.rows):

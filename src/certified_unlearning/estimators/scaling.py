@@ -69,7 +69,10 @@ class PublicScaling:
 
     @property
     def keeps_zeros(self) -> bool:
-        """Whether zeros stay zeros, so that sparse rows stay sparse; they do with ranges from ``-a`` to ``a``."""
+        """Whether scaling leaves zeros unchanged, so that sparse rows stay sparse.
+
+        This is the case if there are no ranges, or if each range has the form ``-a`` to ``a``.
+        """
         if self._ranges is None:
             return True
         low, high = self._ranges

@@ -35,7 +35,7 @@ __all__ = ["LoadedModel", "load_model"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import names that need PyTorch on first use, because `request` and `status` do not need it."""
+    """Import a name that needs PyTorch when the name is first used, because `request` and `status` need no PyTorch."""
     if name in __all__:
         from certified_unlearning.ledger import prediction
 

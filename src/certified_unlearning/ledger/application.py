@@ -1,4 +1,4 @@
-"""The command `apply`: pending requests become one batch, and one new version of the model without their records.
+"""The command `apply`: make one batch of the pending requests, and one new version without the records to remove.
 
 If `apply` crashes, the next `apply` finishes the work. Until the event `applied` is in the ledger, the old version is
 current, and the next `apply` carries out the whole batch again from the old weights. It draws new noise, unless

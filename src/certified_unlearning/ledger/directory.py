@@ -41,8 +41,8 @@ class ModelDirectory:
         features: The training copy's rows as float32 numbers, without any header.
         labels: The labels of these rows, int8.
         targets: The targets from -1 to 1, float64, which replace the labels if numbers are predicted.
-        places: The row number in the training copy of each row of the table, int64. The file exists if rows were dealt
-            into batches.
+        places: Row numbers in the training copy, int64, one number for each row of the table. The file exists if rows
+            were dealt into batches.
         identifier_key: The key of pseudonyms and of the tags of the rows' owners, if the directory keeps it.
         key_pointer: A file with the path of that key (JSON), if the key is elsewhere.
     """
@@ -115,7 +115,10 @@ class ModelDirectory:
         return self.path / f"added-labels-{version}{self.label_file().suffix}"
 
     def added_rows(self, version: int) -> Path:
-        """Return the path where a version's new sparse rows and labels wait until they are in its own copy."""
+        """Return the path of a version's new sparse rows and labels, before they are added.
+
+        The rows and labels wait at this path until they are in the version's own training copy.
+        """
         return self.path / f"added-rows-{version}.safetensors"
 
     def _added(self, version: int) -> tuple[Path, ...]:

@@ -114,7 +114,8 @@ class LoadedModel:
     def read(self, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False) -> Iterator[Records]:
         """Read a table with the columns from which the model was made, a few thousand rows at a time.
 
-        Columns may be in any order, and others are ignored; the label and the identifier may be absent.
+        Columns may be in any order, and additional columns are ignored. The label (unless it is required) and the
+        identifier may be absent.
 
         Args:
             source: A CSV or Parquet file, or a table in memory.

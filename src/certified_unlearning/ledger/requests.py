@@ -40,10 +40,10 @@ class Skipped(NamedTuple):
     Attributes:
         identifier: The person's identifier.
         answer: The reason why the removal was not requested now.
-        recorded: The time, in UTC, of the event to which the answer refers: the earlier request, the hold on it, or the
-            answer that there are no records.
+        recorded: The time, in UTC, of the event to which ``answer`` refers. This event is the person's earlier request,
+            the hold on that request, or the note in the log that the person has no records.
         version: The version that removed the records; None if no version removed them.
-        applied: The time when that version became the current one, in UTC; None without a version.
+        applied: The time, in UTC, when ``version`` became the current version; None if ``version`` is None.
     """
 
     identifier: str
@@ -96,7 +96,7 @@ def request(
             to other people. By default, a request that leaves out a similar identifier is refused.
         skip_unknown: Whether people without records, people whose removal was requested before, and repeated
             identifiers are skipped and reported. Otherwise they are refused. For each person without records, the log
-            has one event, under a pseudonym, which records that there were none.
+            has one event, under a pseudonym, to show that no records were found.
         terms: The terms of the requests: when they were received and are due, and why they must wait, if they must.
 
     Raises:

@@ -103,8 +103,8 @@ class Version:
         event: The number of its event.
         lost_before: The number of lost versions that were published before this version. This version is not derived
             from the lost versions.
-        lost_since: The number of lost versions that were published after this version. The statement of this version's
-            certificate about all versions does not count them.
+        lost_since: The number of lost versions that were published after this version. In its statement about all
+            versions, this version's certificate does not count these lost versions.
     """
 
     version: int
@@ -216,7 +216,7 @@ class Restored(NamedTuple):
     Attributes:
         time: The time when `replay` recorded the restore, in UTC.
         name: A random name: every restore has a different name, and a migration keeps it.
-        to: The number of the event to whose state the restore returned.
+        to: The number of the event from which the model continued after the restore.
     """
 
     time: str
@@ -235,7 +235,8 @@ class State:
         waiting: The number of requests that are in no batch yet, except those about records that a restore lost.
         last_request: The sequence number of the last request that waits or is in a batch.
         largest_version: The largest number of a version that was ever planned.
-        lost: Published versions that restores lost, so that the current version does not follow from them.
+        lost: Published versions that were lost in restores from backups. The current version is not derived from these
+            versions.
         restored: The last restore; None if there was none.
     """
 

@@ -2,7 +2,7 @@
 
 `Ledger` opens the SQLite file, appends events, and looks them up. `Ledger.owners` has the owner of each row. The file
 has everything that a request needs, and nothing else: no features, no labels, and no digests of single records. People
-have pseudonyms in it. Functions take identifiers in clear text, and return people by their names in the ledger. There
+have pseudonyms in it. Functions take people's identifiers in clear text, and return people's names in the ledger. There
 are no heavy imports, so that a request takes a fraction of a second.
 """
 
@@ -323,7 +323,7 @@ class Ledger:
     def count_requests(self, after: int) -> tuple[int, int]:
         """Return how many requests have a number above ``after``, and the largest of these numbers.
 
-        If there are no such requests, the second result is ``after``.
+        If no request has a number above ``after``, return 0 and ``after``.
         """
         query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
         count, last = self._connection.execute(query, (after, after)).fetchone()
@@ -335,8 +335,8 @@ class Ledger:
         Args:
             after: The number of the last event before the requests.
             up_to: The number of the last request.
-            gone: A function that returns whether no record is left of the person whom a request names. Such requests
-                are left out.
+            gone: A function that returns whether the person whom a request names has no records left. Requests for
+                which the function returns true are left out.
         """
         query = f"SELECT {COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
         events = [event_of(row) for row in self._connection.execute(query, (after, up_to))]

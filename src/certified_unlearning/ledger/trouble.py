@@ -27,7 +27,7 @@ from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.weights import read_weights, scores_of
 
 _LEAST = 20
-"""Smallest number of records with targets for which advice is tried."""
+"""Smallest number of records on which advice is tried if the model predicts numbers."""
 
 
 def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:

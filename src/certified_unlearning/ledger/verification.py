@@ -240,7 +240,7 @@ def _check_batches(ledger: Ledger, state: State) -> None:
 
 
 def _check_absent(ledger: Ledger) -> None:
-    """Check that people who had no rows according to the log still have none; `add` refuses these people."""
+    """Check that people still have no rows if the log says that they had none; `add` refuses rows of such people."""
     absent = ledger.answered_absent()
     people = ledger.owners.people() if absent else set[str]()
     wrong = next((event for name, event in absent.items() if name in people), None)

@@ -6,8 +6,8 @@ A model is planned from counts alone. The published model is ``w + N(0, sigma^2 
 more than `refit_plan.LARGEST_FACTOR` columns, this is the only mechanism here. For other rows, models of two classes
 can also use `newton_removal`, and models of more classes can use passes (`refits.softmax`).
 
-A refit starts from scratch. A start from the old weights would need fewer readings. But the old weights may already be
-within the budget. A refit would then keep these weights, which were learned with the removed records.
+A refit starts from scratch. Starting from the old weights would need fewer passes over the data. But the old weights
+may already be within the budget. A refit would then keep these weights, which were learned with the removed records.
 """
 
 import math
@@ -49,7 +49,7 @@ LEAST_SAMPLE = 2000
 A smaller sample is not worthwhile.
 """
 FINEST = 1e-4
-"""Share of the budget at which a minimiser is exact enough to distinguish distributions."""
+"""Largest gradient, as a share of the budget, of a minimiser that is exact enough to distinguish distributions."""
 LOSS_ROUNDING = 1e-13
 """Largest relative increase of a loss that may be due to float64 rounding alone."""
 _ROUNDS = 60
@@ -77,7 +77,7 @@ class Fitted(NamedTuple):
 
 
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
-    """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
+    """Fit from scratch, without any matrix, until the certified gradient is within `SOLVER_SHARE` of the budget.
 
     The solver is Newton's method with conjugate gradients. If there are many records, it first runs on a sample. L-BFGS
     would read the data four times as often.

@@ -18,21 +18,21 @@ from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A network as it was last trained. Removals and further trainings return new objects.
+    """A network as it was last trained. Removals and later training runs return new objects.
 
-    All trainings use the same batches and the same initial parameters. The records themselves are in the `RecordStore`
-    of the estimator. Methods that need the records have the argument ``store``.
+    All training runs use the same batches and the same initial parameters. The records themselves are in the
+    `RecordStore` of the estimator. Methods that need the records have the argument ``store``.
 
     Attributes:
         settings: The settings of training.
         n: Number of fitted records, including public records, which come last.
         public_records: Number of public records.
         learned: The parameters and boxes.
-        places: Positions of the records of each batch, shape ``(batches, batch size)``; empty if the estimator was
-            saved without its training data, as are ``start`` and ``learned_from``.
+        places: Positions of the records of each batch, shape ``(batches, batch size)``. If the estimator was saved
+            without its training data, ``places``, ``start`` and ``learned_from`` are empty.
         start: The initial parameters.
         learned_from: Whether each fitted record was present in the last training, shape ``(n,)``.
-        trainings: Number of trainings so far.
+        trainings: Number of training runs so far.
         pending: Number of records that were removed since the last training.
     """
 
@@ -211,7 +211,10 @@ class TrainedNetwork:
         )
 
     def _smallest_that_may_be_emptied(self, store: RecordStore) -> float:
-        """Return the number of records left in the smallest batch without public records; infinity if there is none."""
+        """Return the number of records left in the smallest batch that has no public records.
+
+        If every batch has public records, the number is infinity.
+        """
         left = self.present(store)[self.places].sum(dim=1)
         public = _is_public(self.places, self.n, self.public_records)
         if public is not None:
@@ -220,7 +223,7 @@ class TrainedNetwork:
 
 
 def _is_public(places: torch.Tensor, n: int, public_records: int) -> torch.Tensor | None:
-    """Return whether each of ``n`` fitted records is public; None if no record is."""
+    """Return, for each of ``n`` fitted records, whether the record is public; None if no record is public."""
     if not public_records:
         return None
     return torch.arange(n, device=places.device) >= n - public_records

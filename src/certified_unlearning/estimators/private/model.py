@@ -176,8 +176,8 @@ class PrivateModel(LinearModel):
     def _radii(self) -> list[float]:
         """Return the radii of the balls that contain the weights.
 
-        With an intercept, the weights of rows are ``sqrt(2)`` times as long as the coefficients and the intercept
-        together, so each radius is multiplied by ``sqrt(2)``.
+        With an intercept, the vector of weights is ``sqrt(2)`` times the vector of the coefficients and the intercept.
+        So each radius is then multiplied by ``sqrt(2)``.
 
         Raises:
             ParameterError: ``radius`` is neither a number above 0 nor several such numbers.
@@ -203,7 +203,9 @@ class PrivateModel(LinearModel):
 
     @property
     def certificate_(self) -> PrivateCertificate:
-        """Certificate, with or without deletions; `certificate.write` writes it to a file for ``unlearn verify``.
+        """Certificate, which is the same before and after deletions.
+
+        `certificate.write` writes the certificate to a file for ``unlearn verify``.
 
         Raises:
             AssumptionError: Epsilon is so large (several hundred), or delta so small, that the events omitted by the

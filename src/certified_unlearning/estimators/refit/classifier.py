@@ -41,10 +41,11 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     steps copy the entries of the other rows. All other removals of sparse rows read the data, by passes over the
     entries.
 
-    The certificate compares with an *exact refit plus the same noise*, so it does not protect the remaining records.
-    `LangevinLogisticRegression` compares two noisy algorithms. The objective is that of scikit-learn with the same
-    ``C``, except that the intercept is regularised, as in the solver ``liblinear``. As in scikit-learn, ``C = 1`` is a
-    good first choice. With a smaller ``C``, more records can be removed before the data are read again.
+    The certificate compares the model with an *exact refit plus the same noise*, so the certificate does not protect
+    the remaining records. `LangevinLogisticRegression` compares two noisy algorithms. The objective is that of
+    scikit-learn with the same ``C``, except that the intercept is regularised, as in the solver ``liblinear``. As in
+    scikit-learn, ``C = 1`` is a good first choice. With a smaller ``C``, more records can be removed before the data
+    are read again.
 
     `fit` accepts ``public_X`` and ``public_y``, rows that nobody will ask to remove. With two classes, public rows
     allow a larger budget if they far outnumber the records. With wide rows, or with three or more classes, public rows

@@ -149,7 +149,10 @@ class RefitModel(LinearModel):
         return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
 
     def _in_form(self, X: Any) -> Any:
-        """Return checked features: a sparse matrix without duplicates, or an array if rows are or become dense."""
+        """Return checked features as a sparse matrix without duplicates, or as an array.
+
+        An array is returned if the rows are dense, or if scaling makes them dense.
+        """
         scaling = self._scaling()
         stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
         return sparse.canonical(X) if stays_sparse else dense(X)

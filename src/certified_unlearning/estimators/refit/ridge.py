@@ -27,7 +27,7 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     Sparse rows stay sparse, as in `CertifiedLogisticRegression`. If they have more than 1000 features, every removal
     reads all rows.
 
-    As with `CertifiedLogisticRegression`, the certificate compares with an *exact refit plus the same noise*.
+    As with `CertifiedLogisticRegression`, the certificate compares the model with an *exact refit plus the same noise*.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``. Unlike in ``Ridge``, the
     intercept is regularised, which pulls it towards the middle of ``target_range``. Targets are clipped to that range

@@ -40,7 +40,8 @@ class Extended:
 
     Attributes:
         versions: The versions that `add` made; two if it first finished an interrupted command.
-        known: Whether this file had already been added to make the current version.
+        known: Whether the current version had already been made by adding this file, so that `add` did not add the file
+            again.
         deleted: Files that an interrupted command had left behind.
         pending: The number of requests that still wait, for example because nothing was added.
         head: The head of the log.

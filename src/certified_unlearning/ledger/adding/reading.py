@@ -211,7 +211,8 @@ def _add_old_spellings(
     People whose removal was requested are not considered.
 
     Returns:
-        The new identifiers that resemble the identifier of a person in the model of whom only the pseudonym is known.
+        Each new identifier that resembles the identifier of a person in the model, if only the pseudonym of that person
+        is known.
     """
     unnamed = []
     for new, others in alike.items():

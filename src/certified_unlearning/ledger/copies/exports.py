@@ -98,9 +98,9 @@ def export(path: Path, *, to: Path | None = None, name: str | None = None) -> Ex
 
     Args:
         path: The model directory.
-        to: The directory for the weights, the certificate and the declaration of the columns. It is made, or replaced
-            if it contains an earlier copy. If ``to`` is None, the operator makes the copy, and this function only
-            records it.
+        to: The directory for the weights, the certificate and the declaration of the columns. The directory is made, or
+            replaced if it contains an earlier copy. If ``to`` is None, the operator makes the copy, and this function
+            only records the copy.
         name: The copy's name, such as ``mlflow: churn version 3``; by default the directory's absolute path.
 
     Raises:
@@ -223,7 +223,7 @@ def checked_name(name: str) -> str:
 
 
 def _require_free(to: Path, directory: ModelDirectory) -> None:
-    """Raise `ParameterError` unless a directory is new, empty, or holds an earlier copy."""
+    """Raise `ParameterError` unless a directory is new or empty, or contains an earlier copy."""
     place, model = to.resolve(), directory.path.resolve()
     if place.is_relative_to(model) or model.is_relative_to(place):
         raise ParameterError(f"{to} must not be the model directory, lie inside it or contain it")

@@ -1,7 +1,7 @@
 """Copies in a registry of models: which files are copied there, and what the log records about them.
 
-A registry keeps several versions of one model, so each version is a copy of its own. This module is the ledger's part
-and does not depend on MLflow, the registry itself.
+A registry keeps several versions of one model, so each version is a copy of its own. This module does the part of the
+work that concerns the ledger. The module does not depend on MLflow, the software of the registry.
 """
 
 import shutil

@@ -28,8 +28,8 @@ class Event:
         sequence: The number of the event: 1, 2, 3, ...
         time: The time of the event, in UTC.
         kind: The kind of the event.
-        subject: The name in the ledger of the person whose removal was requested or put on hold, or who had no records
-            in the data; None for all other kinds.
+        subject: The name in the ledger of the person that the event is about. The removal of this person was requested
+            or put on hold, or this person had no records in the data. None for events of all other kinds.
         payload: All other content.
         hash: SHA-256 of all of the above, the salt, and the hash of the previous event.
         salt: The random text that hides the payload in proofs, hexadecimal; None if the event was recorded without one.

@@ -1,4 +1,4 @@
-"""The tables of a ledger with the owner of each row, and with identifiers that look alike."""
+"""The tables of a ledger that store who owns each row, and which identifiers look alike."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator

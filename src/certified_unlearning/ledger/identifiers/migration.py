@@ -33,7 +33,8 @@ class Migrated:
         has_hidden: Whether this run replaced identifiers by pseudonyms; False if people had pseudonyms already.
         key_file: The new path of the key; None if no other place was requested.
         old_key_file: Path of a remaining copy of the key, for the operator to delete; None if there is none.
-        earlier_logs: Earlier second places of the log. The logs that are left there were not changed.
+        earlier_logs: Earlier paths of the second copy of the log. The logs that are left at these paths were not
+            changed.
         head: The head of the log, which a migration does not change.
     """
 

@@ -72,7 +72,7 @@ class Names(ABC):
         """Return the identifier of a stored person, given a similar identifier; None if it cannot be determined."""
 
     def in_words(self, identifier: str, stored: str) -> str:
-        """Return the text by which messages name a stored person whose identifier is similar to ``identifier``."""
+        """Return the text that messages show for a stored person whose identifier is similar to ``identifier``."""
         known = self.recognised(identifier, stored)
         return UNNAMED if known is None else repr(known)
 
@@ -103,7 +103,9 @@ class Names(ABC):
         return hmac.digest(self._key(), f"sealed hash {earlier_hash}".encode(), "sha256").hex()
 
     def earlier(self, sequence: int, sealed: str, leaf: bytes) -> bytes:
-        """Return the tag of an event's sealed hash from before a migration. Nobody can compute it without the key.
+        """Return the tag of a sealed hash, which stands for the hash that an event had before a migration.
+
+        Nobody can compute the tag without the key.
 
         Args:
             sequence: The event's number.

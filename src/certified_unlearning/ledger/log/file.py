@@ -40,7 +40,7 @@ class Content(NamedTuple):
 
     Attributes:
         rows: The events of the log. Their chain was checked.
-        half_written: Whether an incomplete line follows them.
+        half_written: Whether the log ends with an incomplete line.
     """
 
     rows: list[Row]

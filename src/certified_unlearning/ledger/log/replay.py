@@ -6,8 +6,8 @@ some of these events are gone: weights, secrets, rows that were added. If these 
 them. Versions that were published in the meantime stay published: `State.lost` contains these versions. Certificates
 count them, or make weaker statements (`certificate.lost`).
 
-If a command was killed after it had written the second copy of the log and before it committed, the directory lacks
-events whose files it has. Then nothing is lost, and no ``restored`` is recorded.
+A command may be killed after it has written the second copy of the log, but before it commits. The directory then has
+the files of some events, but not the events themselves. In this case, nothing is lost, and no ``restored`` is recorded.
 """
 
 import secrets
@@ -40,7 +40,7 @@ class Replayed:
         unknown: The number of the directory's events that the source lacked.
         back_to: The number of the event from which the model continues; None if no files were lost.
         lost: The lost versions, which were published after that event.
-        additions: The additions of `add` after that event, whose records are gone.
+        additions: The additions by `add` after the event ``back_to``. The added records are gone.
         half_written: Whether the log ended with an incomplete line.
         applied: The result of the `apply` that followed.
     """

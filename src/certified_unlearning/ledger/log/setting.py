@@ -89,8 +89,9 @@ def require_present(ledger: Ledger, *, version: bool = False) -> None:
 def standing_settled(ledger: Ledger) -> Standing | None:
     """Return the state of the second copy of the log; None if the ledger names no second copy.
 
-    If that log has more events, this function waits a moment, because a command that has written them may be about to
-    commit. It also waits if the log has different events, because a migration may be about to rewrite it.
+    If the second copy of the log has more events than the ledger, this function waits a moment, because a command that
+    has written the additional events may be about to commit. The function also waits if the second copy has different
+    events, because a migration may be about to rewrite the second copy.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:

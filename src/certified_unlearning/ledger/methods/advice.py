@@ -81,7 +81,10 @@ class Advice(ABC, Generic[PlanT]):
 
     @abstractmethod
     def _against_noise(self, same: PredictionScores) -> str:
-        """Return a phrase on what is better than the current version; called if the model without noise is better."""
+        """Return a phrase on what is better than the current version.
+
+        This method is called if the same model without noise is better.
+        """
 
     @abstractmethod
     def _option(
@@ -158,7 +161,8 @@ class Advice(ABC, Generic[PlanT]):
     def _weights(self, same: PredictionScores) -> Iterator[str]:
         """Yield advice to weight classes.
 
-        It applies to a model without weights if weights improve the model in spite of the noise that they need.
+        The advice applies if the model has no class weights, and if class weights improve the model in spite of the
+        noise that they need.
         """
         if self.table.class_weight is not None or same.auc < RANKS:
             return

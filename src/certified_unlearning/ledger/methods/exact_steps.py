@@ -8,19 +8,19 @@ The rows of a removed record are zero before its removal begins, so an interrupt
 has what the removal needs: the batches that contain the record, and the gradients of these batches with the record. New
 gradients are computed from the batches without the record, and all other records of these batches stay.
 
-The seed of a removal is drawn when the version before the removal is made, and is kept in the secret of that version.
-So an `apply` that is killed and run again has the result that the first run would have had. Suppose instead that each
-`apply` drew a seed. An `apply` that takes steps again takes longer, so it would be killed more often, and its next run
-would have another seed. The result would not have the distribution of learning anew.
+The seed of a removal is drawn early, namely when the version that precedes the removal is made. The seed is kept in the
+secret of that version. So an `apply` that is killed and run again has the result that the first run would have had.
+Suppose instead that each `apply` drew a seed. An `apply` that takes steps again takes longer, so it would be killed
+more often, and its next run would have another seed. The result would not have the distribution of learning anew.
 
 A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
 requests. With the same random numbers, the difference of the two published models would show, without noise, how the
 requests differ. So the seed is hashed with the removed and added records. Then different records lead to different
 random numbers, even after a restore that the log does not record. If the log records the restore, the name that the log
 gives the restore is hashed, too: each restore has its own draw, and every `apply` after the same restore has the same
-draw. A restored state has the distribution of learning anew on the records of its time under one condition: the drawn
-numbers influenced neither whether the directory was lost nor which backup was chosen. The certificate states this
-condition (`certificate.lost`).
+draw. A restored state has the distribution of learning anew on the records that were present when this state was made.
+This holds under one condition: the drawn numbers had no influence on the loss of the directory or on the choice of the
+backup. The certificate states this condition (`certificate.lost`).
 """
 
 import hashlib

@@ -122,7 +122,9 @@ class FederatedSteps(Method[FederatedPlan]):
         )
 
     def _owners(self) -> torch.Tensor:
-        """Return the client of each row of the table, including leaving clients; -1 for a row without an owner.
+        """Return, for each row of the table, the client that owns the row; -1 for a row without an owner.
+
+        Clients that are leaving still own their rows.
 
         Raises:
             DataError: The ledger names a row that is not in the table.

@@ -1,4 +1,4 @@
-"""Alternatives to a model that predicts numbers no better than their mean.
+"""Alternatives to a regression model whose predictions are no better than the mean of the targets.
 
 Each alternative is tried before it is named.
 

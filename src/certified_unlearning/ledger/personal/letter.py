@@ -1,8 +1,8 @@
 """The sentences of one person's page: what was asked and done, and what the model may still show.
 
-Facts come first. Each sentence follows from the log and from the current certificate. A result that holds only under
-conditions comes after them, and formulas are in the section for experts. Outside that section, no sentence is longer
-than 35 words.
+Facts come first. Each sentence follows from the log and from the current certificate. If a result holds only under
+conditions, the conditions are stated before the result. Formulas are in the section for experts. Outside that section,
+no sentence is longer than 35 words.
 """
 
 import shlex
@@ -65,7 +65,7 @@ class Letter:
         is_held: Whether the request is on hold.
         answering: The version that carried the request out; None if there is none yet.
         head: The head of the log.
-        unfinished: Whether files of earlier versions may be left.
+        unfinished: Whether files of earlier versions may still exist.
         kept: The phrase for what the log keeps about the person: the identifier, or a pseudonym of the identifier.
         is_lost: Whether a restore from a backup lost the records, so that the current version never had them.
         made_with: The numbers of the versions that were made with the records.
@@ -362,7 +362,8 @@ class Letter:
     def _weaker(self) -> str | None:
         """The statement that holds without the first condition.
 
-        None if that condition is not about reasons, or if there is no such statement.
+        None if the first condition is not about the reasons for requests, or if the certificate has no statement that
+        holds without this condition.
         """
         return self.certified.with_reactions() if self._depends_on_reasons else None
 

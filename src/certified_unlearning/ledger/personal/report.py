@@ -47,9 +47,9 @@ class PersonalReport:
         head: The head of the log.
         sections: The sections of the page.
         operator: Sentences on what the operator can do and needs to know.
-        commands: The commands that the page and the sentences for the operator name.
-        like: A similar identifier whose records are in the data; a phrase for the identifier if only its pseudonym is
-            known. It is for the operator, and is not on the page.
+        commands: The commands that are named on the page and in the sentences for the operator.
+        like: A similar identifier whose records are in the data. If only the pseudonym of the similar identifier is
+            known, a phrase takes its place. This value is for the operator, and is not on the page.
     """
 
     identifier: str

@@ -101,8 +101,8 @@ def make_receipt(
         signing_key: A file with the Ed25519 key that signs the head.
 
     Raises:
-        ParameterError: Nothing was requested for this person, neither a person nor a head is named, or ``since`` is not
-            a head.
+        ParameterError: Nothing was requested for this person; neither ``identifier`` nor ``since`` is given; or
+            ``since`` is not a head.
         DataError: The directory or the key cannot be read.
         LedgerError: The log does not begin with the log of ``since``, or was tampered with. Or the directory was
             restored from a backup, and the second copy of its log has more events.

@@ -77,10 +77,12 @@ class Settings(BaseModel, ABC):
             n: Number of records.
             features: Number of columns of a row, including the intercept's.
             classes: Number of classes; 1 if the label is a number to predict.
-            weights: Weights of the classes' losses; no weights unless the mechanism `weighs_classes`.
+            weights: Weights of the classes' losses. There are no weights unless `weighs_classes` is true for the
+                mechanism.
             target_range: The declared range of the label; None for classification. Only mechanisms that pass
                 `check_regression` get a range.
-            sparse: Whether rows are sparse, as rows of text are. They may be sparse only if the mechanism `takes_text`.
+            sparse: Whether rows are sparse, as rows of text are. They may be sparse only if `takes_text` is true for
+                the mechanism.
             clients: Number of identifiers. It is given only if `records_are_clients` is true for the mechanism.
 
         Raises:

@@ -47,7 +47,8 @@ class FederatedSettings(LinearSettings):
     def inverse_strength(self, n: int, weights: ClassWeights) -> float:
         """Return ``C``: the given value, or else ten times the usual value of other linear models.
 
-        The reason: learning stops long before the minimum, and this regularises, too.
+        The usual value is multiplied by ten because learning stops long before the minimum, which also regularises the
+        model.
         """
         return 10 * super().inverse_strength(n, weights) if self.C is None else self.C
 

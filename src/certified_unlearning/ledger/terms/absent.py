@@ -15,7 +15,9 @@ _SEPARATORS = re.compile(r"[\s,;:|=\"'()\[\]{}<>]+")
 
 
 def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_spelling: bool) -> Mapping[str, str]:
-    """Record, once for each person, that these people have no records in the data; call this in a transaction.
+    """Log, once for each person in ``unknown``, that the data have no records of this person.
+
+    Call this function in a transaction.
 
     Args:
         ledger: The ledger.
@@ -51,7 +53,7 @@ def answer_absent(ledger: Ledger, unknown: Sequence[str], terms: Terms, *, one_s
 def _may_name(identifier: str) -> bool:
     """Return whether a text may be an identifier.
 
-    Punctuation and the last line of a database's output are no identifiers.
+    Punctuation alone is not an identifier, and the last line of a database's output is not an identifier, either.
     """
     return re.search(r"[^\W_]", identifier) is not None and not re.fullmatch(r"\(\d+ rows?\)", identifier)
 

@@ -24,7 +24,7 @@ class Terms:
     Attributes:
         received: The day on which the person asked; None if it is not known.
         due: The last day on which an answer is in time; None if none was given.
-        hold: The reason why the request must wait until it is released; None if it need not wait.
+        hold: The reason why the request is put on hold until its release; None if the request is not put on hold.
     """
 
     received: date | None = None

@@ -42,9 +42,10 @@ def release(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
 
 
 def _released(ledger: Ledger, state: State, identifier: str, hold: Event) -> dict[str, Any]:
-    """Return the payload of the request's event: the hold's payload without the reason, but with the hold's number.
+    """Return the payload for the event of a request that is released from its hold.
 
-    If a restore lost the records and they were added again, the payload counts the present records.
+    The payload is that of the hold, with the number of the hold's event instead of the reason. If a restore lost the
+    records and they were added again, the payload counts the present records.
     """
     found = {name: value for name, value in hold.payload.items() if name != "reason"} | {"held": hold.sequence}
     row = ledger.owners.row_of(identifier)

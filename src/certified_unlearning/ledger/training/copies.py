@@ -142,7 +142,7 @@ class TrainingCopy(ABC):
     def terms_with(self, waiting: Waiting) -> Terms | None:
         """Return the numbers of terms in sums over all rows, including waiting rows.
 
-        Return None if the number of rows determines these numbers.
+        Return None if the number of rows determines the numbers of terms.
         """
 
     @abstractmethod

@@ -250,7 +250,7 @@ def _blocks(path: Path, size: int, row_bytes: int) -> Iterator[memoryview]:
     """Yield the first ``size`` bytes of a file, in blocks of whole rows. Each block reuses the last one's memory.
 
     Raises:
-        DataError: The file cannot be read, is shorter, or ends within a row.
+        DataError: The file cannot be read, has fewer than ``size`` bytes, or ends within a row.
     """
     if size % row_bytes:
         raise DataError(f"{path} is damaged: it ends within a row")
