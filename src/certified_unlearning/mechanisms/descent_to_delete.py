@@ -1,7 +1,7 @@
 """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021): plain gradient descent with Gaussian noise on publication.
 
-The variant ``secret-state`` (their Theorem 9) keeps the noiseless weights and continues from them. The variant
-``published-state`` (their Theorem 28) keeps only the published weights.
+The variant ``secret-state`` (Theorem 9 of the paper) keeps the noiseless weights and continues from them. The variant
+``published-state`` (Theorem 28 of the paper) keeps only the published weights.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,9 @@ def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Desce
     """Return the phase of learning and one phase for each request.
 
     All runs have the same variant and remove the same records. Learning is deterministic, so it needs only one trial
-    for each run. With a secret state, requests also need only one trial of each run; the given trials are its
-    independent publications. Without a secret state, each trial continues from its own publication.
+    for each run. With a secret state, requests also need only one trial for each run, and the trials in ``batch`` are
+    independent publications of the same secret state. Without a secret state, each trial continues from its own
+    publication.
 
     Args:
         batch: Runs of one variant; their requests remove the same numbers of records.

@@ -46,7 +46,7 @@ class Mechanism:
     states: Mapping[str, str] = field(default_factory=dict)
 
     def method(self, accountant_form: str) -> str:
-        """Return the mechanism's name in labels with an accountant, such as ``Langevin (lsi)``."""
+        """Return the mechanism's name for labels that also name an accountant, such as ``Langevin (lsi)``."""
         return f"{self.title} ({accountant_form})"
 
     def line(self, method: str, member: str, variant: str) -> str:

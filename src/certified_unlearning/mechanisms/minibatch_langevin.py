@@ -38,7 +38,7 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Descent
 
 
 def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> DescentPhase:
-    """Return the phase that answers a request, counted from 0.
+    """Return the phase that answers request ``number``; the first request has number 0.
 
     All runs must be at the same position of the cycle.
     """

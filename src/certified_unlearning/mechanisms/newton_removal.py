@@ -9,16 +9,16 @@ the model is fitted anew. The data are also read after more removals than the pl
 All parts of a model are secret. Until the data are read again, these parts are functions of removed records. With
 downdates, the matrix depends, up to rounding, only on the remaining rows, but its weights ``w_B`` depend on removed
 records. The factor only guides the solver; the residual of the solver's solution is evaluated with the matrix. A
-reading starts from scratch, so nothing of the removed records stays.
+reading starts from scratch, so no trace of the removed records remains.
 
 If a reading is expensive (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first. A pass
-evaluates the gradient over the remaining rows and takes one more step against all of it, with the existing matrix. The
-earlier bound on the gradient is then obsolete. The pass also measures the largest change of any remaining row's score
-since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A pass keeps ``w_B``,
-the matrix and the factor, so the secret state still depends on the removed records. Only readings end this dependence.
-A plan with passes reads the data after the same numbers of removed records as a plan without passes, and also whenever
-a pass no longer helps. Such plans certify the distance to the minimiser, by the smallest of three bounds
-(`accounting.residual.distance`), not by the gradient's norm alone.
+evaluates the whole gradient over the remaining rows. Then the pass takes one more step against this gradient, with the
+existing matrix. The earlier bound on the gradient is then obsolete. The pass also measures the largest change of any
+remaining row's score since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A
+pass keeps ``w_B``, the matrix and the factor, so the secret state still depends on the removed records. Only readings
+end this dependence. With and without passes, readings take place after the same numbers of removed records. In a plan
+with passes, a reading also takes place whenever a pass no longer helps. Plans with passes certify the distance to the
+minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the gradient's norm alone.
 """
 
 import functools
@@ -67,11 +67,14 @@ A smaller gradient would not help, because the records outside the sample change
 LEAST_NARROW = 256
 """Smallest number of columns for which products take most of the time that computing a Hessian takes."""
 NARROW_SHARE = 0.01
-"""Share of the budget that float32 products of the Hessian may use in a step for one record, in a plan with passes."""
+"""Largest share of the budget that float32 products of the Hessian may use in a step for one record.
+
+Only plans with passes use float32 products of the Hessian.
+"""
 NEAR = 0.1
 """Largest ``|w - w_B|`` at which a pass does not evaluate the change of scores.
 
-The evaluation makes a pass a fifth slower, and bounds gain little from it.
+Evaluating the change of scores makes a pass slower by 20 %, and improves the bounds only a little.
 """
 SHARE_OF_A_STEP = 0.02
 """Share of `schedule.REMAINDER_SHARE` that the remainder of a request may use, in a plan with passes."""
@@ -200,7 +203,10 @@ class NewtonRemoval:
             before = after
 
     def _read(self, objective: Objective, weights: Array, at: Array) -> tuple[Array, float]:
-        """Return the gradient, and the largest change of a row's score since ``at``, or infinity if not evaluated."""
+        """Return the gradient, and the largest change of a row's score since ``at``.
+
+        If the change is not evaluated, infinity is returned instead of the change.
+        """
         if norm_above(weights - at) <= NEAR:
             return objective.gradient(weights), math.inf
         # A plan of ridge regression uses no passes.
@@ -263,7 +269,7 @@ class NewtonRemoval:
     def _changed(self, left: Left, curved: Array, curvature: Curvature) -> Left:
         """Return the bounds before some records leave the Hessian.
 
-        The bounds' metric still includes these records.
+        The metric of the returned bounds still includes the records that leave.
         """
         plan, records = self.plan, len(curved)
         change = change_of(
@@ -328,7 +334,10 @@ class NewtonRemoval:
         return Model(there, after, curvature)
 
     def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
-        """Return an upper bound on ``|x|_H``, given ``x`` and a ``B x`` that is wrong by at most ``error |x|``."""
+        """Return an upper bound on ``|x|_H``, given ``x`` and its image ``B x``.
+
+        The evaluated image is wrong by at most ``error |x|``.
+        """
         data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
         rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
             features=self.plan.features, strong_convexity=self.plan.strong_convexity, classes=self.plan.classes

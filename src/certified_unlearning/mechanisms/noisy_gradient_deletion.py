@@ -50,8 +50,8 @@ class NoisyGradientDeletion:
         """Answer one request.
 
         Args:
-            objective: The loss. When its first ``removed`` removals have been carried out, its data must be those
-                *after* the request.
+            objective: The loss. When the first ``removed`` removals have been carried out, the data of the loss must be
+                those *after* the request.
             weights: The published models, shape ``(trials, d)``; they are not changed.
             keys: The address of each trial; it must not have been used before, and must not be used again.
             removed: Argument of `Objective.remove`.

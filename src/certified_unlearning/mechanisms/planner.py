@@ -37,8 +37,8 @@ class Planner:
     """A planner for the runs of one experiment.
 
     The runs of a job form one batch in one floating-point type. This is the settings' type, or float64 if rounding
-    would increase epsilon too much in any run. All runs share their learning, which is as long as the largest epsilon
-    requires.
+    would increase epsilon too much in any run. Runs share their learning phase, whatever their epsilon. The learning
+    phase is as long as the largest epsilon requires.
 
     Attributes:
         settings: Settings that the preset's experiments share.
@@ -46,11 +46,11 @@ class Planner:
         constants: Constants of the problem.
         exact: The problem in exact arithmetic.
         epsilons: All requested epsilons.
-        langevin_noise: Pairs of a noise scale and an epsilon. The noise scale is that of Langevin unlearning, in exact
-            arithmetic.
+        langevin_noise: Pairs of a noise scale and an epsilon. The noise scale is the one for Langevin unlearning in
+            exact arithmetic.
         descent_variant: The variant of Descent-to-Delete that the experiment runs; empty if it runs none.
-        descent_noise: Pairs of a noise scale and an epsilon. The noise scale is that of published weights in
-            Descent-to-Delete, in exact arithmetic.
+        descent_noise: Pairs of a noise scale and an epsilon. The noise scale is the one for the published weights of
+            Descent-to-Delete in exact arithmetic.
         exact_arithmetic: Whether rounding is ignored, as in the papers; only for plans that are not run.
     """
 
@@ -97,7 +97,10 @@ class Planner:
 
     @cached_property
     def descent(self) -> tuple[accounting.Problem, DType]:
-        """The problem as computed by the experiment's variant of Descent-to-Delete, and its floating-point type."""
+        """Problem and floating-point type of the experiment's variant of Descent-to-Delete.
+
+        The problem includes the rounding of this type, except with ``exact_arithmetic``.
+        """
         exact, variant = accounting.descent_problem(self.exact), self.descent_variant
         floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
         dtype = self._finest(exact, floor_of, variant, self.descent_noise)
@@ -229,7 +232,7 @@ class Planner:
         return self._named(self._guaranteed(run, self.langevin_problem), LANGEVIN, member)
 
     def _guaranteed(self, run: Run, problem: accounting.Problem) -> Run:
-        """Return a run with its addition to delta and its rounding error, as its certificate states them."""
+        """Return a run that includes the addition to delta and the rounding error that the run's certificate states."""
         guaranteed = guarantee_of(
             problem,
             run.schedule,

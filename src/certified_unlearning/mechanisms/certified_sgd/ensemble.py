@@ -173,7 +173,9 @@ class CertifiedShards:
         self.rows[wanted], self.labels[wanted] = 0, 0
 
     def retrain(self, shards: Iterable[int] | None = None) -> None:
-        """Train shards again without the removed records, from the checkpoint before the first slice that lost one.
+        """Train shards again without the removed records.
+
+        The training of a shard continues from the checkpoint before the first slice that lost a record.
 
         Args:
             shards: The shards to train. None: the shards whose budget is spent.

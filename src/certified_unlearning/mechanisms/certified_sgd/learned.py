@@ -112,8 +112,8 @@ class Learned:
     def differences(self) -> Differences:
         """Method of bounding differences of logits.
 
-        It is the method in ``bounding``. If that method needs lines of the last update and there are none, it is
-        ``relaxed``.
+        The value is the method in ``bounding``, except if that method needs lines of the last update and there are
+        none. Then the value is ``relaxed``.
         """
         differences = self.bounding.differences
         return "relaxed" if differences == "updated" and self.last is None else differences
@@ -137,7 +137,9 @@ class Learned:
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
 
     def certified(self, rows: Tensor) -> Tensor:
-        """Return a mask of the predictions that no neighbour within a budget changes, shape ``(budgets, records)``.
+        """Return a mask of the predictions that are the same for all neighbours within a budget.
+
+        The shape of the mask is ``(budgets, records)``.
 
         A prediction is certified if it is the same for all parameters of the budget's box, or for all parameters of the
         box that satisfy the lines of the last update. A prediction that is certified for a budget is also certified for
@@ -166,7 +168,7 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return a mask of the predictions that are certified for the budget with the number ``run``.
+        """Return a mask of the predictions that are certified for budget number ``run``.
 
         If predictions are certified by lines, larger boxes are tried, too: they may certify further predictions.
         """

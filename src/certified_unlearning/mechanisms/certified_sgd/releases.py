@@ -116,8 +116,8 @@ class LabelRelease:
         Every call draws new random numbers from the operating system, so no call can be repeated.
 
         Args:
-            rows: Records in the form that the network expects, shape ``(records, ...)``. Their choice must not depend
-                on the records that the network learned from.
+            rows: Records in the form that the network expects, shape ``(records, ...)``. The choice of ``rows`` must
+                not depend on the records that the network learned from.
 
         Raises:
             ParameterError: There are more records than queries left.

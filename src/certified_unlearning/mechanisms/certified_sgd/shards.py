@@ -70,11 +70,11 @@ class ShardState:
     Attributes:
         sharding: The shards, slices and budgets.
         left: Number of present records in each slice.
-        pending: Number of records of each slice that left after its shard was last trained.
+        pending: Number of records that left each slice after the shard with this slice was last trained.
         trainings: Number of times that a shard was trained again.
         stages: Total number of stages that were trained again.
-        gradients: Total number of gradients of single records in the stages that were trained again, with one pass for
-            each stage.
+        gradients: Total number of gradients of single records in the stages that were trained again, counting one pass
+            for each stage.
     """
 
     sharding: Sharding
@@ -128,7 +128,7 @@ class ShardState:
     def offline(self) -> list[int]:
         """The shards whose budget is spent.
 
-        Their votes are unknown until they are trained again.
+        The votes of a shard whose budget is spent are unknown until the shard is trained again.
         """
         return [shard for shard in range(self.sharding.shards) if self.spent(shard) > self.largest(shard)]
 
@@ -156,7 +156,7 @@ class ShardState:
 def replayed(sharding: Sharding, history: Sequence[Places]) -> ShardState:
     """Return the state of an ensemble after requests.
 
-    After each request, the shards whose budget it had spent were trained again.
+    After each request, all shards whose budget was spent by then were trained again.
 
     Raises:
         ParameterError: More records left a slice than it had.

@@ -27,7 +27,7 @@ class Votes:
 
 
 def decided(possible: Tensor) -> Votes:
-    """Return the labels that every assignment of the unknown votes gives.
+    """Return the labels that are the same for every possible assignment of the unknown votes.
 
     If another class wins under any assignment, it also wins if all shards that may vote for it do vote for it. So a few
     assignments decide for all, and no label is withheld unnecessarily.

@@ -1,10 +1,10 @@
 """The mean cost of a deletion, given what was learned.
 
 This mean is far less noisy than counts of actual deletions. The deleted record is uniform over the present ones. Along
-a learned trajectory, each iteration that used the record keeps its direction with some probability. This probability
-follows from the stored noise and from the change of the batch's gradient when another record replaces the deleted one.
-So probabilities, iterations and gradients are averages over all records. Only the trajectory and the replacing records
-are random.
+a learned trajectory, the direction of each iteration that used the deleted record stays the same with some probability.
+This probability follows from the stored noise and from the change of the batch's gradient when another record replaces
+the deleted one. So probabilities, iterations and gradients are averages over all records. Only the trajectory and the
+replacing records are random.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SURE = 1 - 2.0**-52
 
 @dataclass(frozen=True)
 class ExpectedWork:
-    """Averages of `work.Work` over the deleted record, each of shape ``(trials,)``.
+    """Averages of `work.Work` over all choices of the deleted record, each of shape ``(trials,)``.
 
     Attributes:
         gradients: Number of gradients of single records' losses, including tests.
@@ -44,7 +44,7 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
     Args:
         descent: The learner.
         state: The learner's trajectory; it is not changed.
-        draws: Randomness that draws the replacements of the deleted record.
+        draws: Source of random numbers for the replacements of the deleted record.
     """
     settings, (trials, steps, members) = state.settings, state.batches.shape
     # If an iteration draws only its batch, the first iteration that used the record is run again without a test.

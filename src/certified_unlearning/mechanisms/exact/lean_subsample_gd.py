@@ -108,8 +108,8 @@ class LeanSubsampleDescent:
     def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
         """Insert a record.
 
-        The batches before the first batch that the record joins do not change. Raises the same errors as
-        `ExactDescent.edit`.
+        In each trial, all batches before the first batch with the inserted record stay the same. Raises the same errors
+        as `ExactDescent.edit`.
         """
         removed, inserted = self._edit_ids(state, [], [record], draws)
         changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
@@ -154,7 +154,7 @@ class LeanSubsampleDescent:
         return work
 
     def _model(self, batches: Tensor) -> Tensor:
-        """Return the means of the iterates that follow from batches, including the start at 0."""
+        """Return the mean of each trial's iterates, including the start at 0, given the trial's batches."""
         weights = torch.zeros(len(batches), self.records.dimension, dtype=torch.float64, device=batches.device)
         total = weights
         for step in range(self.settings.steps):

@@ -52,7 +52,7 @@ class Descent(ABC):
 
     @property
     def keeps_randomness(self) -> bool:
-        """Whether an iteration draws more than its batch."""
+        """Whether an iteration draws randomness in addition to its batch."""
         return True
 
     @abstractmethod
@@ -80,7 +80,10 @@ class Descent(ABC):
 
     @abstractmethod
     def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
-        """Return the probability that directions change with the gradients, given the randomness, shape ``(k,)``."""
+        """Return the probability that each direction changes when its gradient changes, shape ``(k,)``.
+
+        The probability is conditional on the stored randomness.
+        """
 
     def moved(self, points: Tensor, directions: Tensor) -> Tensor:
         """Return the points after one projected step along the directions, shape ``(k, d)``."""
@@ -179,7 +182,10 @@ class Trajectory(Generic[SettingsT]):
         }
 
     def least_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that do not follow from the others and the records; see `ExactDescent.restored`."""
+        """Return the tensors that cannot be computed from the records and the other tensors.
+
+        See `ExactDescent.restored`.
+        """
         stored = self.tensors()
         return {name: stored[name] for name in ("alive", "next_id", "batches", "randomness")}
 

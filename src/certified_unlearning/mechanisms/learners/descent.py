@@ -203,7 +203,8 @@ class DescentLearner(LinearLearner):
             places: Not used, because every step reads all records.
 
         Raises:
-            ParameterError: More records are removed than are present, or several at once with the published theorems.
+            ParameterError: More records are removed than are present, or more than one record is removed at once with
+                the accountant ``as published``.
             InfeasibleError: The target cannot be met.
         """
         removed = sum(removal.records for removal in history)
@@ -245,7 +246,7 @@ class DescentLearner(LinearLearner):
         return Removal(records, least_whole(estimate, is_enough, minimum=1))
 
     def learn(self, rows: Tensor, labels: Tensor, *, progress: Progress | None = None) -> Tensor:
-        """Learn from the origin without noise.
+        """Run all learning steps without noise, starting from weights of 0.
 
         Args:
             rows: Rows of norm at most 1, shape ``(n, features)``.
@@ -273,7 +274,8 @@ class DescentLearner(LinearLearner):
         The result must be published by `publish`.
 
         Args:
-            weights: The noiseless weights with secret state, otherwise the published weights; shape ``(trials, d)``.
+            weights: The weights from which the removal starts, shape ``(trials, d)``: the noiseless weights if the
+                state is secret, otherwise the published weights.
             rows: The rows after all removals, shape ``(n, features)``.
             labels: Labels of these rows, shape ``(n,)``.
             history: All removals so far; the last one is carried out.
@@ -301,8 +303,8 @@ class DescentLearner(LinearLearner):
 
         The comparator is that of the accountant. With secret state, the comparator learns for the same total number of
         steps as the learner, and noise is added a single time. With published state, the comparator is published after
-        the same numbers of steps as the learner, and then continued in the same way. With ``conditional``, it learns,
-        and noise is added a single time.
+        the same numbers of steps as the learner, and then continued in the same way. With the accountant
+        ``conditional``, the comparator learns, and noise is added a single time.
         """
         fed_back = self.variant == "published-state"
 
@@ -358,7 +360,8 @@ class DescentLearner(LinearLearner):
     def _converging(self, sigma: float) -> "DescentLearner":
         """Return the learner with enough learning steps.
 
-        After these steps, the remaining distance to the optimum is small, even compared with this noise.
+        After learning, the remaining distance between the weights and the optimum is small, even compared with noise of
+        scale ``sigma``.
         """
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity

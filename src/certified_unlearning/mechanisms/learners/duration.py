@@ -1,4 +1,4 @@
-"""Estimates of how long a plan will learn."""
+"""Estimates of how long learning with a plan will take."""
 
 import time
 from typing import Any, NamedTuple, Protocol

@@ -1,8 +1,8 @@
 """Learners of a user's own model, which is planned once and learned once.
 
 Removals are not known in advance. A learner contains everything that is fixed before the first step.
-`LinearLearner.run` returns the resulting `Run`. The phases of a learner are those of its mechanism's module, which also
-serve sweeps of a plan.
+`LinearLearner.run` returns the resulting `Run`. A learner uses the phases that its mechanism's module defines. Sweeps
+of a plan use the same phases.
 """
 
 from abc import abstractmethod
@@ -46,10 +46,10 @@ ARITHMETICS: tuple[DType, ...] = get_args(DType)
 class LinearLearner(BaseModel):
     """Base of learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1.
 
-    Their constants hold for all such rows: ``L = 1/4 + lambda`` and ``M = 1`` for two classes, ``L = 1/2 + lambda`` and
-    ``M = sqrt(2)`` for more. A single class means ridge regression, if a learner supports it: targets are in [-1, 1],
-    every step projects onto a ball of radius ``R``, and ``L = 1 + lambda`` and ``M = R + 1``
-    (`accounting.core.losses.ridge_constants`).
+    The constants of these learners hold for all rows of norm at most 1: ``L = 1/4 + lambda`` and ``M = 1`` for two
+    classes, ``L = 1/2 + lambda`` and ``M = sqrt(2)`` for more. A single class means ridge regression, if a learner
+    supports it: targets are in [-1, 1], every step projects onto a ball of radius ``R``, and ``L = 1 + lambda`` and
+    ``M = R + 1`` (`accounting.core.losses.ridge_constants`).
 
     Attributes:
         n: Number of records at the start.

@@ -45,7 +45,7 @@ NOISE_OF_LONGEST = 5e-4
 ``1 / m`` bounds the norm of logistic regression's weights, so all scores are smaller if the regulariser is stronger.
 """
 BATCHES_LEARNED = 5.0
-"""Number of times that the start fades by a factor ``e`` during learning."""
+"""Number of times that the influence of the start fades by a factor ``e`` during learning."""
 ROWS_PER_FADING = 50
 """Rows of a batch, divided by the number of steps in which the influence of earlier steps fades by a factor ``e``.
 
@@ -58,7 +58,7 @@ With this number, the noise of the gradient is the same small share of ``1 / m``
 it is. This number and `ROWS_PER_FADING` are for the longest steps, ``2 / (L + m)``, which contract most.
 """
 ROWS_OF_SHORT_STEPS = 0.43
-"""If steps have half the length, this share of the rows by `ROWS_PER_FADING` suffices for a batch.
+"""Rows that suffice for a batch if steps have half the length, as a share of the rows that `ROWS_PER_FADING` gives.
 
 Half the length means twice as many steps, but fewer rows to read. Long steps overshoot along the direction that all
 rows have in common; shorter steps reduce the noise in that direction to a quarter or less. If the regulariser is so
@@ -109,8 +109,9 @@ def mini_batches_for(n: int, *, features: int, C: float, classes: int, intercept
 class MiniBatchLearner(NoisyLearner):
     """A `NoisyLearner` with one mini-batch per step, and a step size of at most ``2 / (L + m)``.
 
-    Rows must be in dealt order, and signed for two classes, as for `engine.minibatch.CyclicObjective`. Zeros or another
-    row replace a removed row. A request reads only the batches of its records.
+    Rows must be in the order in which records were dealt into batches. For two classes, the rows must also be signed,
+    as for `engine.minibatch.CyclicObjective`. Zeros or another row replace a removed row. A request reads only the
+    batches of its records.
 
     Attributes:
         batch_size: Batch size ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` divided by the number of
@@ -161,7 +162,7 @@ class MiniBatchLearner(NoisyLearner):
             sigma: Noise scale. If it is None and ``steps`` is given: the smallest scale with which these steps remove
                 ``records`` records, whichever batches contain these records. If both are None: the largest scale with
                 which the noise in scores stays within `SCORE_NOISE` and `NOISE_OF_LONGEST`.
-            steps: Largest number of steps of a removal of ``records`` records, at least 1.
+            steps: Largest number of steps, at least 1, that a removal of ``records`` records may take.
             records: Number of records that ``steps`` steps must be able to remove at once.
             adjacency: Adjacency of the comparator's data.
             learning_steps: Number of learning steps ``T``. None: the smallest number of whole epochs in which the start
@@ -258,7 +259,7 @@ class MiniBatchLearner(NoisyLearner):
     def stream(self, history: Sequence[Removal]) -> Stream:
         """Return the effect of the removals so far.
 
-        The history stores this effect for the next request.
+        The history stores the returned effect for the next request.
         """
         known = self.history(history)
         if known.stream is None:
@@ -446,7 +447,7 @@ def plan_learner(
 
 
 def learner_of(stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
-    """Return a learner that `plan_learner` planned, from its fields in a file."""
+    """Restore a learner that `plan_learner` planned, given the fields that a file contains."""
     learner: type[LangevinLearner] | type[MiniBatchLearner]
     learner = MiniBatchLearner if "batch_size" in stated else LangevinLearner
     return learner.model_validate(stated)

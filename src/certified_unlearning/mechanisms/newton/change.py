@@ -4,8 +4,9 @@
 from which ``R'R`` is subtracted, the largest eigenvalue of ``R'R`` has two upper bounds. The first is
 ``|R R'| / (|R R'| + m)``, for any data. The second is the largest eigenvalue of ``R B^-1 R'``. For the second, the
 solution ``X`` of ``B X = R'`` is evaluated with its remainder: ``R B^-1 R' = R X + R B^-1 (R' - B X)``, whose second
-part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The changes by several requests add up: the more
-was subtracted from a matrix, the larger is the same change relative to this matrix.
+part is at most ``|R| |R' - B X| / m``. All norms are Frobenius norms. The bounds on the changes by several requests add
+up to a bound on the total change. The reason is that subtracting from a matrix makes any given change larger relative
+to this matrix.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """Each class against the rest: one model of two classes for each class.
 
 All models are unlearned and released together. The objective is the sum, over classes, of the logistic losses against
-the rest. So it separates into one objective for each class, with weights of its own. All weights are published together
-with independent noise. Together, they form one Gaussian vector, and the shift of its mean is the root of the sum of the
-classes' squared shifts (`accounting.residual.release.together`). The budget bounds this shift. Each class gets the
-share of the budget that it needs.
+the rest. So it separates into one objective for each class, with weights of its own. The weights of all classes are
+published together, each with independent noise. Together, they form one Gaussian vector, and the shift of its mean is
+the root of the sum of the classes' squared shifts (`accounting.residual.release.together`). The budget bounds this
+shift. Each class gets the share of the budget that it needs.
 
 A removed record leaves all models. It is a positive record for the model of its own class, and a negative record for
 the other models. One product computes the contribution of the removed rows for all classes. If a request would exceed

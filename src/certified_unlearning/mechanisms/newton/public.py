@@ -124,7 +124,10 @@ def least_eigenvalue(matrix: Array) -> float:
 
 
 def _beside(eigenvalue: float, strong_convexity: float) -> float:
-    """Return a lower bound, rounded down, on an eigenvalue minus the regulariser's part."""
+    """Return a lower bound on the data's part of an eigenvalue.
+
+    The bound is the eigenvalue minus the regulariser's part, ``strong_convexity``, rounded down.
+    """
     return max(0.0, eigenvalue / rounding.OUTWARD - strong_convexity * rounding.OUTWARD) / rounding.OUTWARD
 
 

@@ -8,8 +8,9 @@ from certified_unlearning.mechanisms.newton.state import Array
 FAR = 0.5
 """Threshold for scaling the first matrix down.
 
-The first matrix is scaled down if it is far too large along the last step: if the value of the correct matrix along
-this step, divided by the value of the first matrix, is below the threshold.
+The first matrix is scaled down if it is far too large along the last step. This is the case if ``s'y / y'H y`` is below
+the threshold, where ``s`` is the last step, ``y`` is the change of the gradient along this step, and ``H`` is the first
+matrix. For the correct matrix, the quotient is 1.
 """
 
 

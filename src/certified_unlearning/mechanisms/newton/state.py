@@ -81,9 +81,9 @@ class Answer(NamedTuple):
 
 
 def left_of(header: Mapping[str, Any], *, strong_convexity: float) -> Left:
-    """Return the bounds on the gradient from a stored header.
+    """Read the bounds on the gradient from a stored header.
 
-    Without passes, only the bound on its norm is stored.
+    The header of a plan without passes contains only the bound on the gradient's norm.
     """
     if "left" in header:
         return Left(**header["left"])

@@ -1,4 +1,4 @@
-"""Checks that records are those for which a plan was made."""
+"""Checks that records have the properties for which a plan was made."""
 
 from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import DisjointPlan

@@ -1,4 +1,6 @@
-"""Output perturbation (Algorithm 3): a regularised minimiser in a ball, computed to a certified distance, with noise.
+"""Output perturbation (Algorithm 3): a regularised minimiser in a ball, published with noise.
+
+The weights are computed to within a certified distance of the minimiser.
 
 Source: Ullah (2024). One projected step of size ``s = 1 / (L + lambda)`` certifies the distance between computed
 weights and the minimiser. The step contracts distances by the factor ``1 - s lambda``, and the minimiser is its fixed

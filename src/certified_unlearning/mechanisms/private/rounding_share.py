@@ -1,7 +1,8 @@
-"""Checks, for weights that no ball bounds, that the rounding of gradients stays within its share of a sensitivity.
+"""Checks that the rounding of gradients stays within its share of a sensitivity, if no ball bounds the weights.
 
 The norm of the weights is public here, and so is the error of a gradient. If two points are so close that the rounding
-of their gradients' difference would exceed its share, a larger distance is used instead of the distance between them.
+error of the difference of their gradients would exceed the share of the sensitivity that is allowed for rounding, a
+larger distance is used instead of the distance between them.
 """
 
 import torch
@@ -20,7 +21,7 @@ def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weig
     """Return an upper bound on the distance between computed and exact mean gradients at public weights.
 
     Args:
-        problem: Problem with the bounds of the records.
+        problem: The problem, which states the bounds on the records.
         bound: Largest norm of a record's gradient.
         records: Number of records in a mean.
         weights: The weights, shape ``(trials, features)``.
@@ -53,11 +54,11 @@ def counted_distances(
 ) -> Tensor:
     """Return, for each pair of points, the distance that noise must cover, shape ``(trials, 1)``.
 
-    A difference of gradients has the rounding of both gradients. So returned distances are large enough that this
-    rounding stays within its share.
+    A difference of gradients includes the rounding errors of both gradients. So returned distances are large enough
+    that the sum of these errors stays within the share for rounding.
 
     Args:
-        problem: Problem with the bounds of the records.
+        problem: The problem, which states the bounds on the records.
         error: Error of a mean gradient.
         records: Number of records in a mean.
         farthest: Largest distance that is used; beyond it, the bounds on both gradients bound their difference.

@@ -2,9 +2,9 @@
 
 Source: Ullah (2024). `accounting.private.spider` computes the privacy: `SpiderBoost` with full batches, `SampledSpider`
 with differences over batches that each record joins at random. The rounding of gradients may use up a share of each
-sensitivity, and this module checks that it does not use more. If two points are so close that the rounding of their
-gradients' difference would exceed the share, the noise is as large as for points at a larger distance. Both points are
-already public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted.
+sensitivity, and this module checks that it does not use more. If two points are so close that the rounding error of the
+difference of their gradients would exceed the share, the noise is as large as for points at a larger distance. Both
+points are already public. Unlike in noisy descent, the distance of the sampler's noise from exact noise is not counted.
 Certificates state this as an assumption.
 """
 

@@ -25,7 +25,7 @@ class LocalTraining:
     Attributes:
         steps: Number of steps.
         step_size: Step size, for the mean loss of a client's rows.
-        strong_convexity: Strength ``lambda`` of the regulariser ``lambda / 2 |w|^2``, which is part of this mean loss.
+        strong_convexity: Strength ``lambda`` of the regulariser ``lambda / 2 |w|^2``, which is part of the mean loss.
         classes: Number of classes, at least 2.
     """
 

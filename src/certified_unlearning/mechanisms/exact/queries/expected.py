@@ -17,7 +17,8 @@ from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQ
 Parts = Callable[[Tensor, Tensor], Tensor]
 """A function of models, shape ``(k, d)``, and of one record for each model, shape ``(k,)``.
 
-The result contains the contribution of each record to the sum at its model, shape ``(k, q)``.
+The result contains, for each pair of a model and a record, the record's contribution to the sum at this model, shape
+``(k, q)``.
 """
 RECORDS_AT_ONCE = 8192
 

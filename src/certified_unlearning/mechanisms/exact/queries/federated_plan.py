@@ -39,7 +39,7 @@ USUAL_NOISE = 0.2
 USUAL_RECOMPUTE = 0.05
 """Default bound on the probability that a removal recomputes rounds.
 
-It is used if it needs less noise than `USUAL_NOISE`.
+This bound determines the default noise if the bound needs less noise than `USUAL_NOISE`.
 """
 FEWEST_CLIENTS = 2
 """Smallest number of clients at the start, because the last client cannot be removed."""

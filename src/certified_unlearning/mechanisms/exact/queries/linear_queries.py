@@ -157,8 +157,8 @@ class LinearQueries:
     def edit(self, run: QueryRun, deleted: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
         """Delete and insert records in all trials, and return the work. The state changes in place.
 
-        Each sum is tested once, with the total change by all these records. This is exact, too, because two Gaussians
-        are coupled in the same way, whatever the distance between their means.
+        Each sum is tested once, with the total change that all deleted and inserted records cause. This is exact, too,
+        because two Gaussians are coupled in the same way, whatever the distance between their means.
 
         Raises:
             ParameterError: A deleted record is absent or named twice, an inserted record is present, or no record would
@@ -234,7 +234,7 @@ class LinearQueries:
         return run.models[:, -1]
 
     def check_invariants(self, run: QueryRun) -> None:
-        """Check that a state could be the result of learning its records, with some noise.
+        """Check that there is noise with which learning on a state's records would result in this state.
 
         Raises:
             DataError: A stored value differs by more than the relative `invariants.TOLERANCE`.
