@@ -76,8 +76,8 @@ class RefitPlan(BaseModel):
             or ``m`` times the certified distance to the minimiser.
         downdate: Whether Newton removal subtracts the contribution of each removed record from the stored matrix.
         strict: Whether a bound that holds for all data determines when the data are read again.
-        records_between_reads: Largest number of removals without a reading. The request that exceeds it reads the data
-            again. 0 if every request reads the data, whatever number was given.
+        records_between_reads: Largest number of removals without a reading. The request that exceeds this number reads
+            the data again. If every request reads the data, this number is 0, even if another number was given.
         by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, if that
             suffices, instead of learning anew. With three classes or more in one softmax regression, every request
             corrects the weights in this way. Plans of earlier releases have no passes.
@@ -167,15 +167,15 @@ class RefitPlan(BaseModel):
             records_between_reads: Largest number of removals without a reading. None: `schedule.strict_records` if
                 ``strict``, otherwise `schedule.usual_records`. If passes correct weights, the default is at least the
                 number of records divided by `SHARE_LEFT`.
-            downdate: Whether removals change the Hessian. None: removals change it in each of three cases: if there are
-                at most `LARGEST_DOWNDATE` columns, for ridge regression, and with passes. ``downdate`` has no effect
-                without Newton steps.
+            downdate: Whether removals change the Hessian. None: removals change the Hessian if the model is ridge
+                regression, if there are at most `LARGEST_DOWNDATE` columns, or if passes correct weights. ``downdate``
+                has no effect without Newton steps.
             class_weights: One weight between 0 and 1 for each class; two classes are in the order -1, +1. None: all
                 weights are 1.
             sparse: Whether rows are sparse. Their number of entries is known only later (`require_representable`).
-            by_passes: Whether weights are corrected by passes over the rows. None: they are if learning anew is
-                expensive (`DEAR`), rows are dense, and the plan is not ``strict``. For three classes or more in one
-                softmax regression, there must also be at least as many records as columns.
+            by_passes: Whether weights are corrected by passes over the rows. None: passes correct weights if learning
+                anew is expensive (`DEAR`), rows are dense, and the plan is not ``strict``. For three classes or more in
+                one softmax regression, there must also be at least as many records as columns.
             one_vs_rest: Whether each class gets a model against the rest. Two classes need only one model, so their
                 plan does not depend on this argument.
             public_records: Number of public rows.

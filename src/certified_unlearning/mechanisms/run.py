@@ -97,8 +97,8 @@ class Run(_Model):
         mechanism: Name of the mechanism.
         variant: Variant of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``, ``published-state``,
             ``noisy``, ``noiseless``).
-        accountant: Name of the accountant that computed ``epsilon``. For a noisy retraining, it is the accountant that
-            determined the noise, if the noise depends on the accountant.
+        accountant: Name of the accountant that computed ``epsilon``. If the run is a noisy retraining whose noise
+            depends on the accountant, this is the name of the accountant that determined the noise.
         guarantee: The kind of ``epsilon``: an upper bound, an exact value, a value as published (the theorem is applied
             outside its statement), or a heuristic value.
         method: Readable name of mechanism and accountant, such as ``Langevin (lsi)``.

@@ -1,8 +1,9 @@
 """Fitting again with scikit-learn: the usual alternative to unlearning, which every comparison shows.
 
 A fit from zero is exact retraining. A warm start begins at weights that depend on the removed records and stops at a
-tolerance, so it has no guarantee. Both minimise the common objective ``C sum_i loss_i + |w|^2 / 2`` at scikit-learn's
-own tolerance. ``C = 1 / (n strong_convexity)`` is fixed when learning begins.
+tolerance, so it has no guarantee. A fit from zero and a warm start both minimise the common objective
+``C sum_i loss_i + |w|^2 / 2`` at scikit-learn's own tolerance. ``C = 1 / (n strong_convexity)`` is fixed when learning
+begins.
 """
 
 import time

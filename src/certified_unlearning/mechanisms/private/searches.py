@@ -27,7 +27,7 @@ ADDRESS_BITS = 128
 class LearnedWeights(NamedTuple):
     """The selected model of each trial, and its number among the candidates.
 
-    Both may be published.
+    Both the model and its number may be published.
 
     Attributes:
         weights: The selected weights, shape ``(trials, features)``.

@@ -1,4 +1,4 @@
-"""The guide of a certified refit that corrects its weights by passes: a shared inverse curvature, and earlier steps.
+"""A guide for the passes that correct the weights of a certified refit: a shared inverse curvature, and earlier steps.
 
 The curvature of a record's loss with respect to its scores is ``diag(p) - p p'``. In the direction in which all scores
 change equally, the curvature is 0. In the other ``k - 1`` directions, its trace is ``1 - sum p^2``, so its average is

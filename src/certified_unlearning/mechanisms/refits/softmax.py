@@ -19,8 +19,8 @@ state the assumption that nobody infers anything from it.
 
 *The secret state* depends on removed records until the model is learned anew. Passes do not end this dependence: the
 old weights may already be within the budget, and the guide was made with the removed records. A reading starts from
-scratch. It is planned for when more than `RefitPlan.records_between_reads` records have been removed, and comes earlier
-if passes do not converge.
+scratch. A reading takes place when more than `RefitPlan.records_between_reads` records have been removed. If passes do
+not converge, a reading takes place earlier.
 """
 
 from typing import NamedTuple
@@ -62,9 +62,9 @@ class Point(NamedTuple):
 def fit(plan: RefitPlan, objective: SoftmaxRegression64) -> Fitted:
     """Fit from scratch until the certified gradient is within `SOLVER_SHARE` of the budget.
 
-    The solver is L-BFGS. It starts with weights of zero and with the shared curvature at equal probabilities. If there
-    are many records, the solver runs twice: first on a sample, and then on all records. The second run starts with the
-    weights that the first run found, and with the shared curvature at these weights.
+    The solver is L-BFGS. The initial weights are zero, and the initial curvature is the shared curvature at equal
+    probabilities. If there are many records, the solver runs twice: first on a sample, and then on all records. The
+    second run starts with the weights that the first run found, and with the shared curvature at these weights.
 
     Args:
         plan: The plan, for three or more classes.

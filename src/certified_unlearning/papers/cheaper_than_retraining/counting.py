@@ -16,8 +16,8 @@ from certified_unlearning.engine.objectives.float64 import LogisticRegression64,
 FREE = ("blocks", "sample")
 """Methods of a loss whose calls are not counted.
 
-Rows from ``blocks`` are counted when a loss is evaluated. The method ``sample`` returns another loss, which is counted
-by itself.
+Rows from ``blocks`` are counted when a loss is evaluated. The method ``sample`` returns another loss, whose evaluations
+are counted, too.
 """
 
 
@@ -42,9 +42,9 @@ class Readings:
 def counted() -> Iterator[Readings]:
     """Count the rows that are read, in any thread, by certified refits and scikit-learn's L-BFGS and Newton solvers.
 
-    An evaluation of scikit-learn's loss, with its gradient or its Hessian, reads its rows once. The same holds for each
-    evaluation of our loss, compiled or not, and for each product with a Hessian that our loss made. Counting takes a
-    microsecond for each reading.
+    An evaluation of scikit-learn's loss, with its gradient or its Hessian, reads its rows once. Each evaluation of our
+    loss, compiled or not, also reads the loss's rows once, and so does each product of a vector with a Hessian from the
+    loss's ``hessian_at``. Counting takes a microsecond for each reading.
     """
     readings = Readings()
     with ExitStack() as patches:

@@ -1,4 +1,4 @@
-"""Sentences about the timings of Cheaper than retraining."""
+"""Sentences about the timings of the analysis *Cheaper than retraining*."""
 
 import pandas as pd
 
@@ -48,7 +48,10 @@ def plainly(run: pd.DataFrame) -> str:
 
 
 def _pays_from(run: pd.DataFrame, records: int) -> str:
-    """Return the end of a sentence: the number of records from which a certified system is faster than a new fit."""
+    """Return the end of a sentence that states with how many records a certified system is faster than a new fit.
+
+    The sentence states the least such number of records.
+    """
     same = run[run["records"] == records]
     least = same[same["guarantee"] == "upper bound"].groupby("n")["seconds"].min()
     again = same[(same["guarantee"] == "exact") & same["adaptive"]].groupby("n")["seconds"].min()
@@ -58,7 +61,10 @@ def _pays_from(run: pd.DataFrame, records: int) -> str:
 
 
 def _at_most_rows(run: pd.DataFrame) -> tuple[pd.DataFrame, Row]:
-    """Return two results at the largest number of records: the certified systems by time, and the fastest new fit."""
+    """Return the rows of the certified systems, in the order of their times, and the row of the fastest new fit.
+
+    All these rows are those at the largest number of records.
+    """
     run = run.sort_values(["n", "records"], ascending=[False, True], kind="stable")
     first = run[run["guarantee"] == "upper bound"].iloc[0]
     own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]

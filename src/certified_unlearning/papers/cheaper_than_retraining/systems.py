@@ -47,8 +47,8 @@ class Promise:
         epsilon: Epsilon of the latest published model; None if nothing is guaranteed.
         epsilon_all: Epsilon of all releases together; None if nothing is stated about them.
         delta: Delta of each of these epsilons.
-        epsilon_stay: Epsilon of the latest published model for one remaining record, compared with a run in which that
-            record's loss was 0; None if it is unknown.
+        epsilon_stay: Epsilon of the latest published model, compared with the model of a run in which one remaining
+            record's loss was 0. None if this epsilon is unknown.
     """
 
     guarantee: str

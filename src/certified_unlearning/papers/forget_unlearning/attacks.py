@@ -13,7 +13,7 @@ FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 1e-8
 """The largest probability that an interval for comparing measurement with theory misses the true advantage.
 
-The probability that any interval of the table misses is below 1e-6.
+The probability that at least one interval of the table misses the true advantage is below 1e-6.
 """
 
 

@@ -13,7 +13,7 @@ class _Model(BaseModel):
 
 
 class DeletionProblem(_Model):
-    """The linear losses of one coordinate on which mechanisms descend, and the promised guarantees."""
+    """One-dimensional linear losses, which mechanisms minimise by gradient descent, and the promised guarantees."""
 
     n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2")
     lipschitz: PositiveFloat = Field(description="the largest size L of a record, a number above 0")

@@ -60,7 +60,7 @@ class Service(Sweep):
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.budgets != sorted(self.budgets):

@@ -92,7 +92,7 @@ class Regions(Sweep, Training):
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         return rising("k", self.k, self.batch_size, "unlearning")
 
 
@@ -125,7 +125,7 @@ class Batches(Sweep):
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         return rising("batch_size", [self.k], min(self.batch_size), "unlearning")
@@ -183,7 +183,7 @@ class FineTuning(Sweep):
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         return rising("k", self.k, self.private, "unlearning")
 
 
@@ -211,7 +211,7 @@ class Head(Sweep, Recipe):
         return files_of((self.data,))
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         if wrong := unknown_data("data is", self.data):
             return wrong
         if self.epochs != sorted(self.epochs):
@@ -234,7 +234,7 @@ class Shares(Sweep):
         return files_of(each.data for each in self.cases)
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         names = [each.name for each in self.cases]
         if len({*names}) < len(names):
             return f"cases has the names {', '.join(names)}, but the names must be distinct"

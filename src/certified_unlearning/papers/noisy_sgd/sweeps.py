@@ -31,7 +31,7 @@ class Minibatches(Sweep):
     )
 
     def check(self) -> str | None:
-        """Return the error of values that do not fit together, or None."""
+        """Return a sentence about values that do not fit together; None if all values fit."""
         odd = [size for size in self.batch_size if self.n % size]
         if odd:
             return f"batch_size contains {odd[0]}, which does not divide n = {self.n}"

@@ -59,7 +59,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, name: str, marks: dict[str, Line2D]) -> None:
-    """Draw one row of marks for each audit, and a horizontal line that separates practices without a certificate."""
+    """Draw one row of marks for each audit, and a horizontal line between uncertified practices and other systems."""
     for place, (_, row) in enumerate(rows.iterrows()):
         measured, certified = row[f"{name}_measured"], row[name]
         found = "violated" if row["violated"] else "measured"

@@ -216,6 +216,9 @@ def _mean_gradient(weights: Array, rows: Array, labels: Array, n: int) -> Array:
 
 
 def _weights(system: System, features: int) -> Array:
-    """Return the weights and intercept of a linear model: its scores of the unit vectors minus its score of zeros."""
+    """Return the weights and intercept of a linear model, computed from the model's scores.
+
+    The intercept is the score of the zero vector. Each weight is the score of a unit vector minus the intercept.
+    """
     intercept, *others = system.scores(np.vstack([np.zeros(features), np.eye(features)]))
     return np.append(np.asarray(others) - intercept, intercept)

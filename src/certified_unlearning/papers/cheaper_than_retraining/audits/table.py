@@ -122,7 +122,7 @@ def _point(kind: str, system: str, n: int, target: float) -> dict[str, Any]:
 
 
 def _verdict(found: AuditResult | TwoLawResult | None) -> dict[str, Any]:
-    """Return the bounds at the level `SHOWN`, and two flags: the verdict at the audit's own level."""
+    """Return the bounds at the level `SHOWN`, and two flags that state the verdict at the audit's own level."""
     if found is None:
         return {"violated": False, "has_power": False}
     after, before = found.bound(SHOWN), found.control(SHOWN)

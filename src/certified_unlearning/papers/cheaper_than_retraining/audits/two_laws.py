@@ -228,7 +228,7 @@ def _with_secret(
 ) -> Measured:
     """Return the audit and the exact ``mu``: the distance of the secret weights from those of another solver.
 
-    In this distance, the unit is the standard deviation of the noise.
+    The distance between the two vectors of weights is measured in standard deviations of the noise.
 
     On publication, both vectors of weights get noise of the same standard deviation. Their distributions are then
     Gaussian, and ``mu`` is their distance in standard deviations.

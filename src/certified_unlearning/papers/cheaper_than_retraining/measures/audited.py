@@ -31,7 +31,10 @@ def audit_violated(
 
 @measure
 def audit_power(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of exact and certified systems whose one-run audit would detect that nothing was unlearned."""
+    """Return the share of one-run audits that would detect that a system has unlearned nothing.
+
+    The audits are those of exact and certified systems.
+    """
     rows = _rows(evidence)
     rows = rows[(rows["kind"] == ONE_RUN) & (rows["guarantee"] != "none")]
     return Quantity(float(rows["has_power"].mean()), f"{len(rows)} audits")

@@ -53,7 +53,10 @@ def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str
 
 @measure
 def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> Quantity:
-    """Return the rows that a request reads at the largest size, divided by those at the smallest size of the system."""
+    """Return the rows that a request reads at the largest size, divided by the rows that it reads at the smallest size.
+
+    The sizes are those at which the system was run.
+    """
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n")
     if own["n"].nunique() < 2:

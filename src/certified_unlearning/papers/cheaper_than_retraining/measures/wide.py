@@ -21,7 +21,7 @@ _POINT = ["rows", "n", "d", "classes", "strength"]
 def wide_share(
     evidence: Sequence[Evidence], *, share: Share, system: str = "certified", least_n: int = 1
 ) -> list[Quantity]:
-    """Return the gradient, or the distance to the minimiser, divided by its certified bound, for each table."""
+    """Return, for each table, the gradient or the distance to the minimiser as a share of its certified bound."""
     own = _of(evidence, system, least_n)
     return _quantities(own, own[share])
 
@@ -30,7 +30,7 @@ def wide_share(
 def wide_passes(
     evidence: Sequence[Evidence], *, beside: str, most_classes: int, least_classes: int = 2, rows: str = "embeddings"
 ) -> list[Quantity]:
-    """Return, for each table, the passes of a request divided by the passes that the other model needs for a refit."""
+    """Return, for each table, a certified request's passes divided by the passes of a refit by the model ``beside``."""
     both = _of(evidence, "certified").merge(_of(evidence, beside), on=_POINT, suffixes=("", "_beside"))
     both = both[both["classes"].between(least_classes, most_classes) & (both["rows"] == rows)]
     return _quantities(both, both["passes"] / both["passes_beside"])

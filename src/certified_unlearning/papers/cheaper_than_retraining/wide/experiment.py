@@ -28,18 +28,18 @@ WIDE_ROWS = pa.schema(
 
 ``answers`` is the number of requests that the model answered; for scikit-learn, it is the number of refits.
 
-``seconds`` is the mean time of an answer, including the time for the certificate. ``passes`` is the mean over answers
-of the number of rows read, divided by ``n`` for requests and by the number of remaining rows for refits.
-``answers_that_moved`` counts the answers after which any weight had changed. ``distance_share`` is the distance between
-the noiseless weights and the minimiser after the last request, divided by the certified distance. It is empty if no
-solver came close enough to the minimiser. ``gradient_share`` is the norm of the gradient at the secret weights divided
-by its certified bound: the largest value over all requests. ``memory_bytes`` is the largest amount of memory during
-fitting, without ``data_bytes``.
+``seconds`` is the mean time of an answer, including the time for the certificate. ``passes`` is the mean number of
+passes of an answer. The passes of a request are the number of rows read, divided by ``n``. The passes of a refit are
+the number of rows read, divided by the number of remaining rows. ``answers_that_moved`` counts the answers after which
+any weight had changed. ``distance_share`` is the distance between the noiseless weights and the minimiser after the
+last request, divided by the certified distance. It is empty if no solver came close enough to the minimiser.
+``gradient_share`` is the norm of the gradient at the secret weights divided by its certified bound: the largest value
+over all requests. ``memory_bytes`` is the largest amount of memory during fitting, without ``data_bytes``.
 """
 
 
 def make(inputs: Inputs) -> pd.DataFrame:
-    """Time and check requests on every table."""
+    """Measure the time of requests on every table, and check the certificates of the requests."""
     from certified_unlearning.papers.cheaper_than_retraining.wide.measured import wide_table
 
     return wide_table(inputs.sweep)

@@ -1,10 +1,10 @@
 """Requests on wide rows, compared with scikit-learn's refits: seconds, rows read, and shares of certified bounds.
 
-All models answer the same requests. After some of them, scikit-learn refits on the remaining records: from zero, from
-its old weights at its own tolerance, and from its old weights at a tolerance at which they move. The certificates are
-checked against the secret state. Separate code evaluates the gradient over the remaining records, and its norm is
-compared with the certified bound. At the end, the distance from the result of scikit-learn's most exact solver is
-compared with the certified distance.
+All models answer the same requests. After some of these requests, scikit-learn refits on the remaining records: from
+zero, from its old weights at its own tolerance, and from its old weights at a tolerance with which a refit changes the
+weights. The certificates are checked against the secret state. Separate code evaluates the gradient over the remaining
+records, and its norm is compared with the certified bound. At the end, the distance from the result of scikit-learn's
+most exact solver is compared with the certified distance.
 """
 
 import functools
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Clock = Callable[[], float]
 MOST_ITERATIONS = 1000
 FINEST = 1e-12
-"""The tolerance of the minimiser to which distances are measured."""
+"""The tolerance with which the minimiser is computed; distances are measured from this minimiser."""
 NEAR = 0.02
 """The largest allowed error of the minimiser, computed from its gradient, as a share of the certified distance."""
 _ROWS_AT_ONCE = 4096
@@ -208,7 +208,7 @@ def _seconds(action: Callable[[], object], clock: Clock) -> float:
 
 
 def _memory(model: Any, rows: Any, labels: NDArray[np.int64]) -> int:
-    """Return the largest amount of memory while a model of these parameters is fitted, in bytes, without the rows."""
+    """Return the peak memory, in bytes, of fitting a new model with the same parameters; the rows are not counted."""
     again = type(model)(**model.get_params())
     tracemalloc.start()
     try:

@@ -41,7 +41,7 @@ def page(rows: pd.DataFrame) -> ShownTable:
 
 
 def name_of(row: Row) -> str:
-    """Return a model's name and tolerance, followed by a remark if the model's weights changed after no answer."""
+    """Return a model's name and tolerance, followed by a remark if no answer changed the model's weights."""
     name = SYSTEMS.get(str(row["system"]), str(row["system"]))
     if pd.notna(row["tolerance"]):
         name += f", tolerance {row['tolerance']:g}"

@@ -81,7 +81,10 @@ def requester_over_product(*, advantage: float, payload: Literal["published", "o
 
 @sweep("{setting}")
 def steps_beyond_privacy(*, setting: Setting) -> Quantity:
-    """Return the deletion steps under Eq. 17 minus those for privacy, at the largest ``r`` that the text allows."""
+    """Return the number of deletion steps under Eq. 17 minus the number of deletion steps that privacy needs.
+
+    Both numbers are for the largest ``r`` that the text allows.
+    """
     return _steps_beyond_privacy(setting, share=1.0)
 
 

@@ -60,7 +60,7 @@ def exact_divergence(plan: DeletionPlan, steps: float, steps_before: float = mat
 
 @measure
 def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
-    """Return how the number of deletion steps that privacy needs changes if r, n or d is multiplied by ten."""
+    """Return how the number of deletion steps for privacy changes if one of r, n and d is multiplied by ten."""
     steps = setting_plan(setting, certify_risk=False).deletion_steps
     return {
         f"ten times {name}": setting_plan(
@@ -97,7 +97,10 @@ def divergence_over_figure_1(*, setting: Setting) -> Quantity:
 
 @measure
 def lead_in_table_1(*, n: int, dimension: int, epsilon: float, request: int) -> dict[str, float]:
-    """Return the saving of noisy gradient descent minus that of each other method without secret state."""
+    """Return the lead of noisy gradient descent over each other method of Table 1 that has no secret state.
+
+    The lead is the saving of noisy gradient descent minus the saving of the other method.
+    """
     *others, own = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
     return {row.source: own.saved - row.saved for row in others if not row.has_secret_state}
 

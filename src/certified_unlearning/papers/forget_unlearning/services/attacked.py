@@ -45,15 +45,15 @@ DELTA = 1e-6
 class Releases:
     """The exact distribution of releases if every record except the target is 0.
 
-    All means are computed for the value of the target that makes models larger.
+    The target has one of two values. All means are computed for the value with which models are larger numbers.
 
     Attributes:
         learned: The mean of the learned model.
         variance: The variance of the learned model.
         kept: The share of a release that the next one contains.
-        drift: The mean of the following difference, while the target is present: a later release minus the kept share
-            of the preceding release.
-        fresh: The variance of this difference.
+        drift: The mean of the new part of a later release, while the target is present. The new part is the release
+            minus the kept share of the preceding release.
+        fresh: The variance of the new part.
         forgets: The share of the mean that remains after each request, beginning with the deletion.
     """
 

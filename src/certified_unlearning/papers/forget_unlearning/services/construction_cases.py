@@ -1,4 +1,7 @@
-"""Attacks, each on the construction for which it was made and on the constant model, with theoretical advantages."""
+"""Attacks on constructions and on the constant model, with theoretical advantages.
+
+Each attack runs on the construction for which it was made, and on the constant model.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace

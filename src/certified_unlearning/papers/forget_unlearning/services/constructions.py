@@ -23,7 +23,9 @@ LOW = -1e6
 
 @dataclass(frozen=True)
 class StatisticService:
-    """A service that publishes a statistic of the current data, anew after each request, as retraining would.
+    """A service that publishes a statistic of the current data.
+
+    The service computes the statistic anew after each request, as retraining would.
 
     Attributes:
         statistic: A function that returns numbers ``(interactions,)``, given databases ``(interactions, n)``.

@@ -16,7 +16,7 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import A
 class Reading:
     """The weights with which a requester adds up releases.
 
-    From each later release, the requester subtracts the part of the preceding release that is still in it.
+    From each later release, the requester subtracts the part of the preceding release that the later release contains.
 
     Attributes:
         first: The weight of the learned model.

@@ -75,7 +75,7 @@ class Request:
 
 
 class ObservedReleases(Generic[Release]):
-    """The releases that a requester may see now: those of its observed releases that are already published."""
+    """The releases that a requester may see now: the requester observes them, and they are already published."""
 
     def __init__(self, releases: dict[int, Release]) -> None:
         self._releases = releases

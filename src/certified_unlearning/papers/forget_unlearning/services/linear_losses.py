@@ -202,7 +202,8 @@ class SecretStateService:
 class ConstantService:
     """A service that always returns the same model.
 
-    Its deletion is perfect, but the service is not unlearning by any definition that compares it with retraining.
+    A deletion by this service is perfect, but the service does not satisfy any definition of unlearning that compares a
+    service with retraining.
 
     Attributes:
         models: A function that returns a copy of the model for each interaction, given the number of interactions.

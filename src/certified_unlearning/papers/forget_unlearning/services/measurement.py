@@ -32,7 +32,7 @@ class Scenario:
         requester: A function that returns the requester, given the number of interactions and a key, which only random
             requesters use.
         publish: The function that returns the released part of a model.
-        adversary: A function that returns guesses, given the releases from the deletion on.
+        adversary: A function that returns guesses, given the release of the deletion and all later releases.
         requests: The number of requests.
         deletion: The number of the request that deletes the target.
         target: The index of the attacked record.

@@ -115,7 +115,7 @@ def sign_attack_advantage(
     Args:
         first_mean: The mean of the observed model if the target is +1; not 0.
         first_variance: The variance of the observed model, above 0.
-        carried: The share of the observed model in the released one.
+        carried: The factor by which the observed model is multiplied in the model that is released after the deletion.
         payload_mean: The contribution of the payloads, with the sign of ``first_mean``.
         target_mean: The part of the target's contribution that does not come through the observed model.
         last_variance: The variance that is added after the observation, above 0.
@@ -196,7 +196,7 @@ def reading_advantage(*, first: float, later: float = 0.0, observed_releases: in
 
     Args:
         first: The mean of the learned model divided by its standard deviation.
-        later: The same quotient for the new part of every later release.
+        later: The mean of the new part of every later release divided by the standard deviation of this part.
         observed_releases: The number ``p`` of observed releases.
     """
     require_non_negative(first=first, later=later)
@@ -213,7 +213,8 @@ def averaging_advantage(*, signal: float, kept: float, correlation: float, relea
         signal: The mean of the first release after the deletion, divided by the standard deviation that all releases
             have.
         kept: The share of the mean that remains in the next release.
-        correlation: The correlation of neighbouring releases; that of more distant releases is a power of it.
+        correlation: The correlation of neighbouring releases. The correlation of more distant releases is a power of
+            this number.
         releases: The number ``T`` of releases, at least 1.
     """
     require_non_negative(signal=signal, kept=kept, correlation=correlation)

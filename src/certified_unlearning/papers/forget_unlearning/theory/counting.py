@@ -116,7 +116,10 @@ def repaired_counting_success(epsilon: float, *, exposures: int) -> float:
 
 
 def exposed_record(release: int) -> int:
-    """Return which deleted record the repaired counting service exposes at a release: 1; 1, 2; 1, 2, 3; ...
+    """Return which deleted record the repaired counting service exposes at a release.
+
+    Each release exposes one record. In the order of the releases, the service exposes record 1, then records 1 and 2,
+    then records 1, 2 and 3, and so on.
 
     Raises:
         ParameterError: ``release`` is not a whole number of at least 1.

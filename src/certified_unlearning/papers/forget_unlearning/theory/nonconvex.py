@@ -150,7 +150,7 @@ def _times(
 ) -> tuple[float, float]:
     """Return ``eta K_A`` and ``eta K`` before the numbers of steps are rounded.
 
-    These products do not depend on the step size.
+    The products ``eta K_A`` and ``eta K`` do not depend on the step size ``eta``.
     """
     scale = 2 * math.exp(log_boundedness) / regularisation
     learning = scale * math.log(alpha * log_boundedness / epsilon_dd)

@@ -54,7 +54,7 @@ def gaussian_advantage(divergence: float, *, alpha: float) -> float:
 
 
 def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> float:
-    """Return Theorem 4.3 as printed, the deletion bound if requests depend on observed models.
+    """Return Theorem 4.3's deletion bound, as printed, for requests that depend on observed models.
 
     The printed bound is ``epsilon_dd + p epsilon_dp``. This bound is right only if ``epsilon_dd`` and ``epsilon_dp``
     hold *given every observed model*, that is, from every starting model, over all calls up to the next observation or
@@ -73,12 +73,12 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
 
 
 def necessary_epsilon(advantage: float, *, alpha: float) -> float:
-    """Return Theorem 4.5's lower limit (Eq. 11) on deletion bounds under adaptive requests, given two attacks.
+    """Return Theorem 4.5's lower limit (Eq. 11) for deletion bounds under adaptive requests.
 
-    The value is ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, which is
-    at least 0. At this value, Theorem 4.1 allows the advantage ``a^2``. Both attacks distinguish data that differ in
-    *one* record: one by the learned model, the other by a model after a deletion, whatever the model before the
-    deletion is.
+    The limit holds if two attacks exist. The limit is
+    ``max(a^4 / 2, log(alpha - 1) + alpha / (alpha - 1) log((1 + a^2) / (alpha 2^(1 / alpha))))``, which is at least 0.
+    At this limit, Theorem 4.1 allows the advantage ``a^2``. Both attacks distinguish data that differ in *one* record:
+    one by the learned model, the other by a model after a deletion, whatever the model before the deletion is.
 
     Args:
         advantage: The advantage ``a`` that both attacks exceed; above 0 and at most 1.

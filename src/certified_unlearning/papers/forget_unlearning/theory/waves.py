@@ -145,7 +145,10 @@ def _grid() -> tuple[Array, Array, Array]:
 
 @cache
 def _quadrature() -> tuple[Array, Array, Array]:
-    """Return nodes and weights of the standard normal distribution, and polynomials, shape ``(degrees, nodes)``."""
+    """Return nodes and weights of a quadrature for the standard normal distribution, and the polynomials at the nodes.
+
+    The values of the polynomials have the shape ``(degrees, nodes)``.
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     return nodes, weights / weights.sum(), _polynomials(nodes)
 

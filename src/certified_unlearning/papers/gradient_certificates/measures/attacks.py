@@ -39,7 +39,8 @@ class _Attacked:
         with_all: The parameters of the network that learned from all targets, in one run.
         without: The parameters of the networks that were each trained without one target; there is one such network for
             each target.
-        box: The box around the first network for privacy: for one removal and one addition.
+        box: The box around the network that learned from all targets. The box is for privacy, that is, for up to one
+            removal and up to one addition.
         queries: The adversary's queries: records that no network learned.
     """
 
@@ -72,9 +73,10 @@ def advantage_of_full_knowledge(*, answers: Answers) -> float:
 def advantage_by_right_labels(*, answers: Answers) -> float:
     """Return the advantage of guessing "learned" for each target whose predicted label is right (Yeom et al. 2018).
 
-    The advantage is measured on the targets whose own prediction is certified, or on the other targets. The advantage
-    is the share of targets that the network trained with all targets labels correctly, minus the share of targets that
-    are labelled correctly by the network trained without this target.
+    The advantage is measured on the targets whose own prediction is certified, or on the other targets. Each of these
+    targets gets two labels: one from the network trained with all targets, the other from the network trained without
+    this target. The advantage is the share of right labels among the first labels minus the share of right labels among
+    the second labels.
     """
     attacked = _attacked()
     rows, labels = attacked.batch.rows[:_TARGETS], attacked.batch.labels[:_TARGETS]
@@ -172,7 +174,11 @@ def _boxes(attacked: _Attacked, batch: Batch, noise: list[Parameters] | None = N
 
 
 def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, without: bool = True) -> Parameters:
-    """Return the parameters of the networks trained without one target each, or of one trained with all records."""
+    """Return the parameters of trained networks.
+
+    If ``without``, there is one network for each target, and it is trained without this target. Otherwise, there is
+    only one network, which is trained with all records.
+    """
     runs = _TARGETS if without else 1
     present = torch.ones(runs, len(attacked.batch.rows), dtype=torch.bool)
     if without:
@@ -188,7 +194,11 @@ def _retrained(attacked: _Attacked, noise: list[Parameters] | None = None, *, wi
 
 
 def _labels(attacked: _Attacked, rows: Tensor, *, without: bool = True) -> Tensor:
-    """Return the labels from the networks trained without one target each, or from the one trained with all."""
+    """Return the labels that trained networks give to rows.
+
+    If ``without``, the labels come from the networks that were each trained without one target. Otherwise, the labels
+    come from the network that was trained with all targets.
+    """
     parameters = attacked.without if without else attacked.with_all
     return logits(attacked.network, parameters, rows[None]).argmax(dim=-1)
 

@@ -110,7 +110,7 @@ def _require_levels(rows: pd.DataFrame) -> None:
 
 
 def _after(evidence: Sequence[Evidence], epochs: int) -> pd.DataFrame:
-    """Return the rows on IMDB after this number of epochs; the paper's numbers are only for this length of training."""
+    """Return the rows for IMDB after ``epochs`` epochs; the paper's numbers are only for this number of epochs."""
     rows = _rows(evidence, HEAD.name, IMDB)
     own = rows[rows["epochs"] == epochs]
     if own.empty:

@@ -36,7 +36,7 @@ def members_outside_products() -> float:
 def width_over_exact() -> dict[str, float]:
     """Return the width of products that are computed from midpoints and radii, divided by the exact width.
 
-    The boxes are [0, 2] times [0, 2], and random boxes.
+    One product is ``[0, 2]`` times ``[0, 2]``. The other products are those of random boxes.
     """
     ends = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(_SEED)
@@ -122,8 +122,9 @@ def clipped_widths(
 def weight_gradients_apart(*, factor: Literal["pre-activation", "activation"]) -> float:
     """Return the largest difference between the gradient of the last weights and a formula for it.
 
-    The formula is the derivative with respect to the logits times the values of the hidden layer, before or after ReLU.
-    The check uses a 3-4-2 network and one record; the trainer computes the gradient.
+    The formula multiplies the derivative with respect to the logits by the values of the hidden layer. The values are
+    taken before or after ReLU, as ``factor`` states. The check uses a 3-4-2 network and one record; the trainer
+    computes the gradient.
     """
     generator = torch.Generator().manual_seed(_SEED)
     network = Network.dense(3, 4, 2)

@@ -12,14 +12,15 @@ FIGURE_4 = {("unlearning", 1): 0.975, ("privacy", 1): 0.946, ("unlearning", 5): 
             ("unlearning", 10): 0.665, ("privacy", 10): 0.027}  # fmt: skip
 """The proportion of predictions with guarantees, by mode and k, as printed in the table of Figure 4."""
 _TRAININGS = 4
-"""The cost of training with bounds, in units of a training without bounds, as the paper counts it."""
+"""The cost of training with bounds divided by the cost of training without bounds, by the paper's count."""
 
 
 @sweep("k = {requests}")
 def boxes_over_retrainings(*, requests: int) -> float:
     """Return the cost of bounds divided by the cost of one training and one retraining per request.
 
-    By the paper's count, the bounds cost as much as four trainings, and then k requests need no training.
+    By the paper's count, the bounds cost as much as training four times without bounds, and then k requests need no
+    training.
     """
     return _TRAININGS / (1 + requests)
 

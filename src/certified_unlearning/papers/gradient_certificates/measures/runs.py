@@ -84,8 +84,8 @@ def regions_compared(
     Args:
         evidence: The results.
         by: The column whose values are compared.
-        larger: The value whose share should be larger, and the other value; empty for ``gamma``, because the smaller
-            level should have the larger share.
+        larger: Two values of the column: first the value whose share should be larger, then the other value. The list
+            is empty for ``gamma``, for which the smaller level should have the larger share.
     """
     rows = table_of(evidence, REGIONS.name)
     shares = {
@@ -112,8 +112,8 @@ def least_batch_changes(
 ) -> list[Quantity]:
     """Return quotients of the smallest sufficient batch sizes.
 
-    A quotient is the size for a depth divided by that for the preceding depth, or the size for privacy divided by that
-    for unlearning.
+    A quotient is the size for a depth divided by the size for the preceding depth, or the size for privacy divided by
+    the size for unlearning.
 
     Args:
         evidence: The results.

@@ -36,7 +36,7 @@ class Pretrained:
         network: The dense layers.
         start: The parameters of the dense layers.
         private: The places of the training records of the new class.
-        public: The places of the other training records.
+        public: The places of the training records that are not of the new class.
         tests: The features of the test records.
         new: Whether each test record is of the new class.
     """
@@ -89,7 +89,10 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
 
 
 def pretrained(data: NewClass, sweep: FineTuning, seed: int) -> Pretrained:
-    """Train a network without the new class, with convolutions for images; return its features and dense layers."""
+    """Train a network on all classes except the new class; return the network's features and dense layers.
+
+    The network has convolutions if the records are images.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         convolutions = nn.Sequential(nn.Flatten())
