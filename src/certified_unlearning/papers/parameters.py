@@ -324,7 +324,11 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
 
 
 def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
-    """Return the keys set by a preset and by the presets that it extends, up to the first preset with other data."""
+    """Return the keys that are set by a preset or by the presets that it extends, directly or indirectly.
+
+    The search through the extended presets stops before the first preset whose data set is not that of the given
+    preset.
+    """
     presets = content["presets"]
     dataset = _dataset(content, name)
     keys: set[str] = set()

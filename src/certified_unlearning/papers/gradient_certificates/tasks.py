@@ -128,7 +128,7 @@ class NewClass:
 
 
 def new_class_of(name: str, *, seed: int, held_back: int) -> NewClass:
-    """Return images of digits, one of which is new, with the labels odd and even; or the contents of a features file.
+    """Return digit images, labelled odd or even, with one new digit; or return the contents of a features file.
 
     Args:
         name: ``mnist-10``, ``digits`` for the digits in scikit-learn, or the path of a features file.

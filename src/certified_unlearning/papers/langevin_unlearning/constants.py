@@ -46,8 +46,8 @@ PAPER: dict[Dataset, PaperDataset] = {
 def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Smoothness) -> Problem:
     """Return the constants of an experiment of the paper, with Langevin unlearning's step size ``1 / L``.
 
-    The spectral smoothness uses the eigenvalue of results on the paper's features or, without such results, the
-    eigenvalue that Table 2 implies.
+    If there are results on the paper's features, the spectral smoothness uses the eigenvalue that these results
+    contain. Otherwise, the spectral smoothness uses the eigenvalue that Table 2 implies.
 
     Raises:
         MissingEvidence: There are no such results, and Table 2 implies no eigenvalue.

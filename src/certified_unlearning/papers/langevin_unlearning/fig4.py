@@ -1,4 +1,7 @@
-"""Figure 4: groups of several sizes removed at once, for several epsilon. Figure 5a includes the same sizes."""
+"""Figure 4: groups of several sizes removed at once, for several values of epsilon.
+
+Figure 5a includes the same sizes.
+"""
 
 from collections.abc import Iterable
 

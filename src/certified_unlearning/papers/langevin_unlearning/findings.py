@@ -59,7 +59,7 @@ def newcomers(evidence: Evidence) -> list[str]:
 
 
 def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
-    """Return the steps and the time of a removal, compared with those of retraining and the time of scikit-learn."""
+    """Return a removal's steps and time, compared with retraining's steps and time and with scikit-learn's time."""
     largest = _of_most_records(summary)
     langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
     fewest, most = langevin.iloc[0], langevin.iloc[-1]

@@ -26,12 +26,13 @@ _UPPER_BOUNDS = ("corollary-1", "composition")
 
 
 def measured_table(sweep: Measured) -> pd.DataFrame:
-    """Return divergences against steps: exact and bounded at every number of steps, and sampled at those of the sweep.
+    """Return exact values, upper bounds and sampled estimates of divergences after different numbers of steps.
 
-    The values of ``bound`` are ``exact`` (the divergence of the two distributions), ``sampled`` (the estimate from
-    runs), ``corollary-1`` and ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence
-    interval, and null for rows that were not sampled. All intervals together hold with probability at least ``1 -
-    sweep.false_alarms``.
+    The exact values and the bounds are given for every number of steps up to the largest of ``sweep.steps``, and the
+    estimates for the numbers in ``sweep.steps``. The values of ``bound`` are ``exact`` (the divergence of the two
+    distributions), ``sampled`` (the estimate from runs), ``corollary-1`` and ``composition`` (upper bounds). ``low``
+    and ``high`` are the ends of the confidence interval, and null for rows that were not sampled. All intervals
+    together hold with probability at least ``1 - sweep.false_alarms``.
 
     Returns:
         One row for each bound, order and number of steps.
@@ -76,7 +77,7 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
 
 
 def sampled(sweep: Measured) -> Estimate:
-    """Return the divergences of the engine's runs divided by the order, one for each of the sorted ``sweep.steps``."""
+    """Return, for each of the sorted ``sweep.steps``, the divergence of the engine's runs, divided by the order."""
     first, second = (_runs(sweep, replaced) for replaced in (0, 1))
     return divergence_by_order(first, second, miss=sweep.false_alarms / len(sweep.steps))
 

@@ -77,7 +77,7 @@ def _draw_runs(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
 
 
 def _points(look: Look) -> dict[str, Any]:
-    """Return the properties of points without a white edge, which would hide short bars."""
+    """Return plot properties for points that have no white edge, because a white edge would hide short bars."""
     return {**look.line(), "markeredgecolor": look.color}
 
 

@@ -3,9 +3,9 @@
 An audit runs a mechanism on neighbouring data sets (`attacks`) and computes an exact lower bound on the privacy loss
 (Clopper and Pearson). If the bound exceeds the stated value, the statement is false, unless this is a false alarm. If
 the statement is true, the probability of a false alarm is at most `FALSE_ALARM`. The threshold of the test does not
-depend on the runs. Selections are enumerated instead of sampled. If an output is Gaussian, its scores are also tested
-against the exact distribution (Kolmogorov and Smirnov). If the scores pass, the audit also compares the exact ``mu`` of
-this distribution with the stated ``mu``; if they fail, the audit reports a fault.
+depend on the runs. Selections are enumerated instead of sampled. If an output is Gaussian, Kolmogorov-Smirnov tests
+also compare the output's scores with the exact distribution. If the scores pass, the audit also compares the exact
+``mu`` of this distribution with the stated ``mu``; if they fail, the audit reports a fault.
 
 The result of an audit is not an upper bound. An audit without a finding proves nothing. If a fault reduces the noise by
 less than the width of the confidence interval, only the recomputed guarantee shows the fault (`checks`). Planners and
@@ -108,7 +108,7 @@ def _exactly(mechanism: str, planted: str, method: Method, stated: float, shown:
 
 
 def checks(epsilon: float) -> list[Audit]:
-    """Return audits of plans, with and without planted faults, by the run-time check `require_met`."""
+    """Return audits in which the run-time check `require_met` checks plans with and without planted faults."""
     squared = LinearProblem(n=1000, features=5, row_norm=1.0, loss=SQUARED, radius=1.0)
     logistic = replace(squared, loss=ScalarLoss(name="logistic"))
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}

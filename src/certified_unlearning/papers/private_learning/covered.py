@@ -1,4 +1,4 @@
-"""The number of deletions that a private model covers while it is about as accurate as another system."""
+"""The number of deletions that a private model covers with about the same accuracy as another system."""
 
 import pandas as pd
 

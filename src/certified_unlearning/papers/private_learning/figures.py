@@ -72,4 +72,4 @@ def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
 
 
 _OTHERWISE = {"X5": _draw_search, "X6": _draw_tails}
-"""The functions that draw the panels of parts without lines of means."""
+"""The drawing functions of those parts whose panels do not show lines of means."""

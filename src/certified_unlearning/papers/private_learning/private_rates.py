@@ -26,10 +26,10 @@ RATE_ROWS = pa.schema(
 
 ``error`` is the excess risk, or the norm of a gradient. ``bound`` is the theoretical bound, with all constants, on the
 mean of ``error``; it is empty if there is no bound. For X1 and X4, the bound is on the increase of the risk by
-regularisation and noise; for X2 and X3, it is the regret. ``at_zero`` is the error of zero weights, and ``noiseless``
-is the error of the same method without noise. ``level`` is the remaining constant that distinguishes settings: the
-columns of an embedding, the length of rows, or the radius of a run. ``seconds`` is the row's share of the time of its
-part.
+regularisation and noise; for X2 and X3, the bound is on the regret. ``at_zero`` is the error of zero weights, and
+``noiseless`` is the error of the same method without noise. ``level`` is the remaining constant that distinguishes
+settings: the columns of an embedding, the length of rows, or the radius of a run. ``seconds`` is the row's share of the
+time of its part.
 """
 
 

@@ -74,7 +74,7 @@ class PrivateGradients(Sweep):
 
 
 class PrivateRisk(Sweep):
-    """Excess risk of private linear models against records, columns and unknown norms, compared with lower bounds."""
+    """Excess risk of private linear models, compared with lower bounds, as records, columns and unknown norms vary."""
 
     epsilon: PositiveFloat = Field(description="the epsilon of replace-one privacy, above 0")
     delta: _Delta = Field(description="the delta of privacy, strictly between 0 and 1")

@@ -29,7 +29,10 @@ class _Task:
     records: LinearRecords
     learned: int
     edits: list[int]
-    """The removed record, or `INSERTION` for the next record that was not learned."""
+    """The edits in their order: the removed record for a deletion, and `INSERTION` for an insertion.
+
+    Insertions add, one after the other, the records that were not learned.
+    """
     test_rows: Tensor
     test_labels: Tensor
 

@@ -14,7 +14,10 @@ from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTE
 from certified_unlearning.reproduction.figures.wording import title_of
 
 LEAST_GAIN = 0.003
-"""The least gain in validation accuracy at which a costlier setting is shown: about the variation between runs."""
+"""The least gain in validation accuracy for which a costlier setting is shown.
+
+This gain is about as large as the variation between runs.
+"""
 _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 

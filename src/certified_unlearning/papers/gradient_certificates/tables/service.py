@@ -32,8 +32,8 @@ class Trial:
 
     Attributes:
         first: The number of the request that first causes the retraining of a shard.
-        out: The number of the request after which no shard has budget left, if none is retrained; None if the stream
-            never reaches this point.
+        out: The number of the request after which no shard has budget left, counted as if no shard were ever retrained.
+            The number is None if the stream ends before such a request.
         trainings: The number of retrained shards.
         refused: The share of queries without an answer after each request.
         gradients: The number of single-record gradients that the ensemble computes. Every stage of training counts as
@@ -42,7 +42,7 @@ class Trial:
         retraining: The number of gradients if all shards are retrained after every request.
         compared: The number of answers that were compared with the retrained ensemble's.
         wrong: The number of compared answers that differ from the retrained ensemble's.
-        changed: The number of labels of the retrained ensemble that removals changed.
+        changed: The number of the retrained ensemble's labels that differ from the labels before the first request.
         accuracy: The share of correct answers among the compared answers.
     """
 
@@ -162,7 +162,7 @@ def _trial(sweep: Service, stream: str, budget: int, task: Task, at: int) -> Tri
 def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
     """Return the request at which the first shard reaches ``hits`` requests, and that at which the last shard does.
 
-    The second number is None if some shard never has as many requests.
+    The second number is None if some shard never reaches ``hits`` requests.
 
     Args:
         shards: The shard of every request, in the order of the requests, shape ``(requests,)``.

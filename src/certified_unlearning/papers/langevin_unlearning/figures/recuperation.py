@@ -17,7 +17,7 @@ _LEAST_EPSILON = 0.01
 
 
 def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Plot rows of ``recuperation`` (see `rows.BOUND_ROWS`); a dashed line on top of the others is the exact value.
+    """Plot rows of ``recuperation`` (see `rows.BOUND_ROWS`), with the exact value as a dashed line on top of all lines.
 
     Raises:
         DataError: A row names an unknown bound.

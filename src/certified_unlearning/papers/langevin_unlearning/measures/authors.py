@@ -102,7 +102,7 @@ def _stored_trials() -> tuple[Row, ...]:
 
 
 def _gap(ours: Sequence[Row], theirs: Row, points: int, source: Evidence) -> Quantity:
-    """Return our accuracy minus the authors' at one of ``points`` points.
+    """Return our accuracy minus the authors' accuracy, at one point of a curve that has ``points`` points.
 
     If there are too few trials, the confidence interval is infinite.
     """

@@ -29,7 +29,10 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import changes, last_over_first, sweep
 
 _ORDER = 2.0
-"""The Rényi order of quotients; bounds that are linear in the order have the same quotients at every order."""
+"""The Rényi order at which bounds are divided.
+
+If two bounds are linear in the order, their quotient is the same at every order.
+"""
 
 
 def _mnist(evidence: Sequence[Evidence]) -> Problem:
@@ -101,7 +104,10 @@ def general_epsilon(
 def general_epsilon_kept(
     evidence: Sequence[Evidence], *, convex: bool, sigma: float, radius: float, learning_steps: int, steps: int
 ) -> float:
-    """Return the ratio of epsilon after the last listed number of unlearning steps to epsilon after the first one."""
+    """Return epsilon for the last number in ``steps``, divided by epsilon for the first number in ``steps``.
+
+    The numbers in ``steps`` are numbers of unlearning steps.
+    """
     point = {"learning_steps": [learning_steps], "steps": [steps]}
     (epsilon,) = general_epsilon(evidence, convex=convex, sigma=sigma, radius=radius, **point)
     return epsilon.value

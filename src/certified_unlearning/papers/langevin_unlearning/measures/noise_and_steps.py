@@ -157,9 +157,10 @@ def changes_of_epsilon(
 
 @sweep("n = {n}", then=changes)
 def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: int) -> float:
-    """Return how the number of steps saved compared with retraining changes with n (Appendix E, order 2).
+    """Return the changes, from each n to the next, in the number of steps that unlearning saves.
 
-    All other constants are those of a data set.
+    Unlearning saves steps in comparison with retraining (Appendix E, order 2). All other constants are those of a data
+    set.
     """
     problem = paper_problem(evidence, dataset, "bound")
     sigma = 1.0  # The noise scale cancels.

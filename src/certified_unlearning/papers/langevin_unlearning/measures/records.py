@@ -106,7 +106,10 @@ def changes_of_recorded_steps(
 def final_accuracies(
     evidence: Sequence[Evidence], *, dataset: Dataset, experiment: Experiment, features: Features | None = None
 ) -> list[Quantity]:
-    """Return the mean accuracies after the last request, for Langevin unlearning and Descent-to-Delete as printed."""
+    """Return the mean accuracies after the last request, for Langevin unlearning and Descent-to-Delete.
+
+    The accountants of Descent-to-Delete are only the printed ones.
+    """
     source = of_features(results_on(evidence, dataset), features)
     rows = [row for row in _last_requests(source, experiment) if row["accountant"] in PRINTED]
     rows = [row for row in rows if row["mechanism"] != "retraining"]

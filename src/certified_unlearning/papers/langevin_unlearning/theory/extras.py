@@ -16,10 +16,10 @@ from certified_unlearning.errors import ParameterError
 def saved_steps(problem: Problem, *, alpha: float, sigma: float, records: int, start_divergence: float) -> float:
     """Return how many steps unlearning saves against retraining, for the same Rényi divergence of order ``alpha``.
 
-    The number is that of Appendix E: ``(alpha / (m eta)) log(d_alpha(nu_0, nu_D') / eps0(alpha))``. The bounds of
-    retraining and unlearning decay at the same rate. Retraining begins with the start's divergence from the stationary
-    distribution on the new data, and unlearning with the learned model's divergence from this distribution. The number
-    is negative if the start is nearer to this distribution than the learned model.
+    Appendix E gives the number of saved steps: ``(alpha / (m eta)) log(d_alpha(nu_0, nu_D') / eps0(alpha))``. The
+    bounds of retraining and unlearning decay at the same rate. Retraining begins with the start's divergence from the
+    stationary distribution on the new data, and unlearning with the learned model's divergence from this distribution.
+    The number is negative if the start is nearer to this distribution than the learned model.
 
     Args:
         problem: The constants of the problem.

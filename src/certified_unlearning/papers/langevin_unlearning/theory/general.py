@@ -132,7 +132,7 @@ def initial_log_epsilon(
     """Return the logarithm of epsilon before unlearning, from `initial_curve`; epsilon may be too large for a double.
 
     If the bound is ``A alpha``, the smallest epsilon that Proposition M.2 gives at any order is ``A + 2 sqrt(A log(1 /
-    delta))``. Arguments and errors are those of `curve`, for a start at a point.
+    delta))``. The start is a point. Arguments and errors are those of `curve`.
     """
     require_probability(delta=delta)
     curve_of_order = initial_curve(

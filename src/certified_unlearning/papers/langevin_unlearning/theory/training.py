@@ -44,8 +44,8 @@ def after_finite_learning(remaining: RenyiCurve, unlearned: RenyiCurve) -> Renyi
 def remaining_curve(problem: Problem, *, sigma: float, learning_steps: int, distance: float) -> RenyiCurve:
     """Return ``eps_T`` by Eq. 6, from a Gaussian start whose mean is ``distance`` away from the stationary mean.
 
-    The value is ``exp(-m eta T / alpha) alpha m distance^2 / (4 sigma^2)``. This is an idealisation: the stationary
-    distribution is treated as a Gaussian of the start's variance ``2 sigma^2 / m``, as in
+    The value is ``exp(-m eta T / alpha) alpha m distance^2 / (4 sigma^2)``. The value is an idealisation, because the
+    stationary distribution is treated as a Gaussian with the same variance as the start, ``2 sigma^2 / m``, as in
     `extras.gaussian_start_divergence`.
 
     Args:

@@ -1,4 +1,4 @@
-"""Measures that compare the bounds with exact distributions, our analysis, and Langevin unlearning's bounds."""
+"""Comparisons of the bounds with exact distributions, with our analysis, and with Langevin unlearning's bounds."""
 
 import math
 from itertools import pairwise
@@ -144,7 +144,7 @@ def theirs_over_learning(*, batch_size: int, epochs: int, steps: Literal["step",
 
 @sweep("b = {batch_size}")
 def ours_over_theirs_sequential(*, batch_size: int, epochs: int, requests: int) -> float:
-    """Return our ``mu`` divided by the paper's, at the request of a stream where this ratio is largest.
+    """Return the largest ratio of our ``mu`` to the paper's ``mu`` among the requests of a stream.
 
     Every request takes one epoch.
     """

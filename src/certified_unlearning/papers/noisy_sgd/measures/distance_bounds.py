@@ -107,7 +107,10 @@ def sequential_limit(*, batch_size: int, epochs: int, requests: int) -> float:
 
 @sweep("S = {records}")
 def group_over_one(*, batch_size: int, records: int) -> float:
-    """Return the distance for ``records`` records of one batch, divided by that for one record and by ``records``."""
+    """Return the distance for ``S`` records of one batch, divided by ``S`` times the distance for one record.
+
+    The number ``S`` is ``records``.
+    """
     problem, cycle = problem_of(batch_size), cycle_of(batch_size)
     one = learned_distance(problem, cycle, epochs=math.inf)
     return learned_distance(problem, cycle, epochs=math.inf, records=records) / (records * one)

@@ -47,9 +47,9 @@ def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) ->
     ``a_t`` behind its noise of variance ``tau^2 = 2 eta sigma^2``, at a Rényi cost of ``alpha a_t^2 / (2 tau^2)``;
     these costs add up. The remaining distance is ``z_t = c z_(t-1) - a_t`` with ``z_0 = Z`` and ``z_k = 0``, so ``sum_t
     c^(k-t) a_t = c^k Z``. By Cauchy-Schwarz, the smallest sum of squares has ``a_t`` in proportion to ``c^(k-t)``, and
-    is ``c^(2k) Z^2 / sum_(i<k) c^(2i)``. All ``z_t`` are at least 0, so these shifts are allowed. Quadratic losses of
-    curvature ``m`` reach the bound from two points ``Z`` apart, because the distributions are then Gaussians with
-    exactly this ``mu``.
+    is ``c^(2k) Z^2 / sum_(i<k) c^(2i)``. All ``z_t`` are at least 0, so these shifts are allowed. If the losses are
+    quadratic with curvature ``m``, and the processes start at two points with distance ``Z``, the bound is reached,
+    because the distributions are then Gaussians with exactly this ``mu``.
 
     Args:
         problem: The constants of a batch.
@@ -137,13 +137,13 @@ def averaged_curve(
 
 
 def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
-    """Return the bounds for a uniform mixture of pairs of distributions, each Gaussian private with its own ``mu``.
+    """Return the bounds for a uniform mixture of pairs of distributions, where each pair is ``mu``-Gaussian DP.
 
-    The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. If the
-    drawn index ``j`` is published with the outcome, ``exp((alpha - 1) D_alpha)`` of the mixtures equals the mean, over
-    ``j``, of ``exp((alpha - 1) D_alpha)`` of ``P_j`` and ``Q_j``. Hiding the drawn index is post-processing. The bound
-    therefore holds with and without publishing the order of the records. It does *not* hold for a record whose place is
-    already known: see `known_curve`.
+    Every pair has its own ``mu``. The bound is derived here. Let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j``
+    with the same weights. If the drawn index ``j`` is published with the outcome, ``exp((alpha - 1) D_alpha)`` of the
+    mixtures equals the mean, over ``j``, of ``exp((alpha - 1) D_alpha)`` of ``P_j`` and ``Q_j``. Hiding the drawn index
+    is post-processing. The bound therefore holds with and without publishing the order of the records. It does *not*
+    hold for a record whose place is already known: see `known_curve`.
 
     Args:
         log_mus: The logarithms of the ``mu``; there must be at least one.

@@ -90,7 +90,7 @@ def sequential_distances(
     records: int = 1,
     radius: float | None = None,
 ) -> list[float]:
-    """Return the distance, at each request, from a process that never had the records removed by then.
+    """Return, for each request, the distance from a process that never used the records removed up to this request.
 
     The distances are ``Z_1 = Z``, ``Z_(s+1) = min( c^(k_s) Z_s + Z, 2 R )``. They are derived here. In the steps of
     request ``s``, both processes have the same data, so their distance contracts. The next removed record is one more

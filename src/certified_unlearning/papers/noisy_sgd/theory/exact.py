@@ -131,7 +131,7 @@ def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
 def quadratic_mus(
     problem: Problem, cycle: Cycle, *, sigma: float, epochs: int, steps: Sequence[int], position: int
 ) -> list[float]:
-    """Return the ``mu`` between the distributions of quadratic losses, after each of several numbers of steps.
+    """Return, for each number in ``steps``, the ``mu`` between the distributions of two runs with quadratic losses.
 
     The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``. The two data sets differ in
     one record, whose gradient points in the opposite direction. Both distributions are Gaussians with the same

@@ -1,4 +1,4 @@
-"""Measures of bounds on the divergence, compared with exact values, with each other, and with Figs. 1 and 2."""
+"""Measures that compare bounds on the divergence with exact values, with each other, and with Figs. 1 and 2."""
 
 import math
 from collections.abc import Callable
@@ -53,7 +53,10 @@ def changes_of_dynamics_by_curvature(*, strong_convexity: float, steps: Steps) -
 
 @sweep("lambda = {strong_convexity:g}", then=changes)
 def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float:
-    """Return how strong convexity changes the first step at which Corollary 1 reaches a share of its limit."""
+    """Return the changes in the first step at which Corollary 1 reaches a share of its limit.
+
+    The changes are from each strong convexity to the next.
+    """
     problem = figure_1(strong_convexity)
     target = share * bounded("corollary-1", problem, steps=math.inf)
     return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)

@@ -102,9 +102,10 @@ def dynamics_rate_excess(*, gamma: float, time: float, start_variance: float, sh
 
 
 def _diffusions(time: float, start_variance: float) -> tuple[float, float]:
-    """Return the rate of the divergence, and ``sigma^2 alpha I / E``, in units of ``alpha S_v^2 / (4 sigma^2)``.
+    """Return the rate of the divergence and the quantity ``sigma^2 alpha I / E``.
 
-    The divergence is ``R = alpha (S_v t)^2 / (2 v)`` with ``v = v_0 + 2 sigma^2 t``, for ``sigma = S_v = 1``.
+    Both values are in units of ``alpha S_v^2 / (4 sigma^2)``. The divergence is ``R = alpha (S_v t)^2 / (2 v)`` with
+    ``v = v_0 + 2 sigma^2 t``, for ``sigma = S_v = 1``.
     """
     variance = start_variance + 2 * time
     rate = time / variance - time**2 / variance**2

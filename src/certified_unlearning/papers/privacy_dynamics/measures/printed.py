@@ -51,7 +51,7 @@ def gibbs_rate(*, sign: int) -> Quantity:
 def printed_start_over_lemma_5(*, strong_convexity: float) -> float:
     """Return the variance of Lemma 5's start, ``2 sigma^2 / lambda``, divided by that of the proof's base step.
 
-    In the paper, the base step gives this variance as ``lambda / (2 sigma^2)``.
+    In the paper's proof by induction, the base step gives the variance of the start as ``lambda / (2 sigma^2)``.
     """
     return (2 * SIGMA**2 / strong_convexity) / (strong_convexity / (2 * SIGMA**2))
 

@@ -124,7 +124,10 @@ def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
 
 @sweep("n = {n:g}")
 def utility_gain_over_sgd(*, n: int) -> float:
-    """Return noisy SGD's excess risk divided by noisy gradient descent's and by ``log(n)^2``, for ``beta = lambda``."""
+    """Return noisy SGD's excess risk, divided by noisy gradient descent's excess risk and by ``log(n)^2``.
+
+    The smoothness and the strong convexity are equal: ``beta = lambda``.
+    """
     return _table(n, 1.0)["noisy SGD"].utility / _table(n, 1.0)["noisy GD"].utility / math.log(n) ** 2
 
 

@@ -34,7 +34,7 @@ from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
 
 
 def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCurve:
-    """Return Theorem 1, for two diffusions with any losses from the same start.
+    """Return Theorem 1, for two diffusions that have the same start and any losses.
 
     The bound is ``alpha S_v^2 T / (4 sigma^2)``.
 
@@ -196,7 +196,7 @@ def accountant(problem: Problem, *, sigma: float, steps: float, records: int = 1
 
 
 def corollary_2(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Corollary 2, for descent from a point on squared distances ``|theta - x|^2 / 2`` on the whole space.
+    """Return Corollary 2, for descent that starts at a point and has losses ``|theta - x|^2 / 2`` on the whole space.
 
     The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-(2 - eta) eta K / 2)) / (2 - eta)``. The paper prints no
     condition on the step size, but its proof needs ``eta < 2``. Arguments are those of `corollary_1`.
@@ -251,7 +251,8 @@ class Bound:
         curve: The function from ``(problem, *, sigma, steps, records=1)`` to a Rényi curve.
         source: ``paper`` if the paper states the bound; ``derived`` if it follows from the paper's lemmas but the
             paper does not claim it; ``exact`` if it is the divergence itself, for quadratic losses.
-        is_guarantee: Whether no admissible loss has a larger divergence; `corollary_2` admits only squared distances.
+        is_guarantee: Whether the divergence is at most the bound for every admissible loss; `corollary_2` admits only
+            squared distances as losses.
     """
 
     curve: Callable[..., RenyiCurve]

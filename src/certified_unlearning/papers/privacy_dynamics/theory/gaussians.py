@@ -100,9 +100,10 @@ def theorem_3(problem: Problem, *, sigma: float, steps: float, records: int = 1)
 
 
 def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 1) -> RenyiCurve:
-    """Return Theorem 3 for any strong convexity; it is below `exact_quadratic` from a point.
+    """Return Theorem 3's bound for any strong convexity.
 
-    The bound is ``alpha (S_g / (n sigma))^2 (1 - exp(-lambda eta K)) / (4 lambda)``.
+    If descent starts at a point, the bound is below `exact_quadratic`. The bound is ``alpha (S_g / (n sigma))^2 (1 -
+    exp(-lambda eta K)) / (4 lambda)``.
 
     Args:
         problem: The constants of the problem; ``smoothness`` is not used.

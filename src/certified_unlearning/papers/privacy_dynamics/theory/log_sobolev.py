@@ -49,8 +49,8 @@ def log_sobolev_quotient(*, map_name: MapName, noise_variance: float, function: 
     ``L``-Lipschitz, so ``T(X)`` is ``1 / L^2``-LSI by Lemma 8, and the sum is ``1 / (L^2 + v)``-LSI by Lemma 9.
 
     Args:
-        map_name: The map ``T``; ``clip``, a projection, is not differentiable, but Lemma 5 applies Lemma 8 to a
-            projection.
+        map_name: The map ``T``. The map ``clip`` is not differentiable. It is nevertheless included, because it is a
+            projection, and Lemma 5 applies Lemma 8 to a projection.
         noise_variance: The variance ``v``, the lemma's ``2 t``; 0 for Lemma 8 alone.
         function: The function ``f``.
     """

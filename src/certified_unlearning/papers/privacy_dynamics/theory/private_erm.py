@@ -184,7 +184,7 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
 
 
 class ComparedMethod(NamedTuple):
-    """A row of Table 1, for 1-Lipschitz losses, without constants and factors ``log(1 / delta)``."""
+    """A row of Table 1, for 1-Lipschitz losses; the row omits constants, and it omits factors of ``log(1 / delta)``."""
 
     method: str
     utility: float

@@ -61,7 +61,7 @@ def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
 
 @measure
 def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
-    """Return the true epsilon of the printed noise, divided by the target epsilon, if an embedding lengthens the rows.
+    """Return the true epsilon of the printed noise on rows that an embedding lengthens, divided by the target epsilon.
 
     For Theorem 9, the loss is squared, all norms are 1, and the ball has radius 2. For Theorem 32, slopes are 1, and
     the true epsilon is computed at half of delta.
@@ -214,7 +214,7 @@ def one_pass_sensitivity(*, step_size: float, records: int) -> float:
 
 @sweep("k = {releases}")
 def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: float, releases: int) -> float:
-    """Return the epsilon of ``releases`` exactly composed Gaussian releases divided by Theorem 6's epsilon."""
+    """Return the epsilon of the exact composition of several Gaussian releases, divided by Theorem 6's epsilon."""
     mu = 1 / noise_multiplier(epsilon, delta)
     stated, total = advanced_composition(epsilon, delta, releases=releases, slack=slack)
     return epsilon_from_mu(math.sqrt(releases) * mu, total) / stated
@@ -222,7 +222,7 @@ def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: 
 
 @sweep("m / n = {share:g}")
 def subsampled_over_theorem_7(*, epsilon: float, share: float) -> float:
-    """Return the tight epsilon of a learner on a uniform subset divided by Theorem 7's epsilon."""
+    """Return the tight epsilon of a learner on a uniform subset, divided by Theorem 7's epsilon."""
     return subsampled(epsilon, 1e-6, share=share)[0] / (math.expm1(epsilon) * share)
 
 

@@ -94,7 +94,10 @@ def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
 
 @sweep("Y = {at_zero:g}")
 def variance_over_stated(*, at_zero: float) -> float:
-    """Return the variance of losses, half of them ``Y^2`` and half 0, divided by Theorem 14's ``4 Y^2``."""
+    """Return the variance of losses, divided by Theorem 14's ``4 Y^2``.
+
+    Half of the losses are ``Y^2``, and half of the losses are 0.
+    """
     return at_zero**4 / 4 / (4 * at_zero**2)
 
 
@@ -228,7 +231,10 @@ def switching_ranks(*, n: int, convex: bool) -> float:
 
 @measure
 def error_20(*, sharp: bool) -> float:
-    """Return Lemma 6's ``c_0`` from the sharp self-bounding constant 2, or from Fact 1's 4, divided by 8."""
+    """Return Lemma 6's ``c_0``, divided by 8.
+
+    The value of ``c_0`` follows from the sharp self-bounding constant 2 or from Fact 1's constant 4.
+    """
     # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each term is at most c H times a loss, and two records give another factor 2.
     return 2 * 2 * (2 if sharp else 4) / 8
 

@@ -64,7 +64,7 @@ def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
     """Return the largest mean error in a sweep divided by the smallest.
 
-    The uncertainty comes from three standard errors of both means.
+    The uncertainty is three standard errors of the quotient, computed from the standard errors of the two means.
     """
     rows = rows_of(evidence, part, method)
     across, trials = cells(rows, x=PARTS[part].x)
@@ -126,7 +126,7 @@ def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) ->
 
 @measure
 def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return the root mean square gradient of a noisy mean divided by Theorem 17's bound, for every n and d."""
+    """Return the root mean square of the gradient at a noisy mean, divided by Theorem 17's bound, for every n and d."""
     rows = rows_of(evidence, "X11", "noisy mean")
     found = []
     for _, own in rows.groupby(["n", "features"]):
@@ -163,7 +163,10 @@ def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[st
 
 @measure
 def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the share of boosted models whose excess risk exceeds four times one chunk's mean, and its uncertainty."""
+    """Return the share of boosted models whose excess risk exceeds four times the mean excess risk of one chunk.
+
+    The uncertainty of this share is also returned.
+    """
     boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
     share = float((boosted > 4 * chunk.mean()).mean())
     return Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))

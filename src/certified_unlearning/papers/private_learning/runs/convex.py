@@ -100,7 +100,7 @@ def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
 
 
 def absolute_rows(sweep: PrivateRisk) -> pd.DataFrame:
-    """Return the rows of X4: output perturbation for absolute loss, for several epsilon."""
+    """Return the rows of X4: output perturbation for absolute loss, for several values of epsilon."""
     instance = sign_instance()
     fresh = instance.rows(FRESH, Draws.at(sweep.seed, "X4", "fresh"))
     tables = []

@@ -137,10 +137,11 @@ def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> lis
 
 
 def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
-    """Return the rows of retraining by the best plain SGD, and of the cheapest noisy SGD that is about as accurate.
+    """Return the rows of two systems: retraining by plain SGD, and unlearning by noisy SGD.
 
-    Several deletions take as many gradients as the same deletions one by one, or as many as learning, whichever is
-    smaller.
+    Retraining uses the best plain SGD. The noisy SGD is the cheapest noisy SGD that is about as accurate as the best
+    plain SGD. Several deletions take as many gradients as the same deletions one by one, or as many as learning,
+    whichever is smaller.
     """
     begun = time.monotonic()
     found = []

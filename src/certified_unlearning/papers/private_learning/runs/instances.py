@@ -46,7 +46,7 @@ class SignInstance:
         return scores + noise * (draws.uniform(len(rows)) - 0.5).sign() if noise else scores
 
     def excess(self, weights: Tensor) -> Tensor:
-        """Return the excess risk of weights by squared loss.
+        """Return the excess risk of weights under squared loss.
 
         Args:
             weights: The weights, shape ``(trials, features)``. They may have further columns, in which the rows of

@@ -8,8 +8,8 @@ records. The printed noise uses the number of all records, and is too small. Ste
 
 Each block of Algorithm 16 has half the records and a quarter of the step size of the block before, as for losses that
 are not strongly convex. Lemma 24, on which the proof depends, has ``ln ln n`` blocks of equal size, each with the step
-``log(n) / (lambda n)``. Both versions are run at epsilon = 1000. At epsilon = 1, we estimate that the noise of all
-stages exceeds the gradient of zero weights for up to a million records.
+``log(n) / (lambda n)``. Both versions are run at epsilon = 1000. We estimate that, at epsilon = 1 and with up to a
+million records, the noise of all stages exceeds the gradient at zero weights.
 """
 
 import math

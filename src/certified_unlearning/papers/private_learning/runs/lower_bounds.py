@@ -1,6 +1,6 @@
 """X11: private methods on the worst cases from the proofs of lower bounds.
 
-If the error divided by its bound falls with n, privacy has a fault.
+If a method's error, divided by the lower bound, falls as n grows, there is a fault in the privacy of this method.
 """
 
 import pandas as pd

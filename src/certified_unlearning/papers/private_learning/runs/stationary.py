@@ -1,4 +1,7 @@
-"""X7 and X10: gradients of the empirical risk of a tanh neuron, by SpiderBoost, noisy descent, and an embedding."""
+"""X7 and X10: gradients of a tanh neuron's empirical risk under SpiderBoost, noisy descent, and an embedding.
+
+X7 compares SpiderBoost with noisy descent; X10 compares SpiderBoost on rows with SpiderBoost on embedded rows.
+"""
 
 import math
 from collections.abc import Iterator

@@ -17,7 +17,10 @@ def lemma_25_deviation(*, n: int, d: int) -> float:
 
 
 def lemma_25_bound(*, n: int, d: int, beta: float) -> float:
-    """Return Lemma 25's bound on this difference, with ``G = X = H = 1`` and weights of norm ``sqrt(2 d)``."""
+    """Return Lemma 25's bound on the difference of population and empirical gradients.
+
+    The bound is computed with ``G = X = H = 1`` and for weights of norm ``sqrt(2 d)``.
+    """
     size = math.sqrt(2 * d)
     return 4 * (math.log(2 * n**1.5 * size) + math.sqrt(math.log(1 / beta))) / math.sqrt(n)
 

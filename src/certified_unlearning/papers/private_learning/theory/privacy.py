@@ -51,7 +51,10 @@ PRINTED = {
     "theorem 8": lambda epsilon, delta: math.sqrt(2 * math.log(1 / delta)) / epsilon,
     "theorem 12": lambda epsilon, delta: math.sqrt(math.log(1 / delta)) / epsilon,
 }
-"""The printed noise multipliers. That of Theorem 12 is too small for every usual epsilon, and no mechanism uses it."""
+"""The printed noise multipliers.
+
+The multiplier of Theorem 12 is too small for every usual epsilon, and no mechanism uses this multiplier.
+"""
 
 
 def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:

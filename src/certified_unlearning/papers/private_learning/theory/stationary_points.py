@@ -33,7 +33,8 @@ class TreeSpider:
         rounds: The number ``T`` of rounds, not rounded.
         accuracy: The accuracy ``alpha``.
         step: The step ``beta``.
-        constant: The factor ``C~`` of `accuracy` in the guarantee, which makes the guarantee void (E28).
+        constant: The factor ``C~`` by which the guarantee multiplies `accuracy`; this factor makes the guarantee void
+            (E28).
         length: The length of every step: ``beta / (2^(D/2) H)``.
     """
 

@@ -68,9 +68,9 @@ def replaced_member_counts(*, n: int, batch_size: int, replaced: int, added: int
 
 @measure
 def edited_runs(*, n: int, batch_size: int, steps: int, edit: Edit) -> Quantity:
-    """Return the distance between all batches of an edited run and of a fresh run of sub-sample-GD.
+    """Return the distance between the distributions of all batches in two runs: an edited run and a fresh run.
 
-    The batches determine the models.
+    Both runs are runs of sub-sample-GD. The batches determine the models.
     """
     law, _ = enumeration.edited_run_law(n, batch_size, steps, edit)
     after = n - 1 if edit == "delete" else n + 1
@@ -106,7 +106,10 @@ def batches_apart_over_bound(*, setting: tuple[int, int, int]) -> float:
 
 @sweep("k = {removed}")
 def gain_of_one_edit(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return sub-sample-GD's mean number of recomputations in single deletions, divided by the mean in one edit."""
+    """Return sub-sample-GD's mean number of recomputations for single deletions, divided by that number for one edit.
+
+    The edit removes together the records that the single deletions remove one by one.
+    """
     constants = {"n": n, "batch_size": batch_size, "steps": steps, "removed": removed}
     return one_by_one_recomputations(**constants) / batch_edit_probability(**constants)
 
@@ -117,8 +120,8 @@ def recomputations_over_bound(
 ) -> float:
     """Return the probability that single deletions cause any recomputation, or the mean number of recomputations.
 
-    Both are divided by a bound. The bounds are evaluated at ``rho = T m / n``. Proposition 4 bounds the probability of
-    any recomputation; the other bounds are on the mean number of recomputations.
+    The probability or the mean number is divided by a bound. The bounds are evaluated at ``rho = T m / n``. Proposition
+    4 bounds the probability of any recomputation; the other bounds are on the mean number of recomputations.
     """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     stated = recourse_bound(rho=rho, edits=removed, printed=bound == "proposition 6")
