@@ -5,14 +5,14 @@ from typing import Literal
 Adjacency = Literal["replace", "zero-out", "remove"]
 """Adjacency relations: ways in which a removal changes the data (`accounting.core.problem`)."""
 PipelineAdjacency = Literal["replace", "zero-out"]
-"""The relations of the pipeline's objectives, which keep the normaliser."""
+"""Adjacency relations of the pipeline's objectives. Both relations keep the normaliser."""
 Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 """The source of the smoothness constant (`accounting.core.losses`)."""
 NamedDelta = Literal["auto", "1/n"]
 Delta = float | NamedDelta
 """Delta of a target: a number, or a rule that uses the number of records (`accounting.core.checks.required_delta`)."""
 DELTA_HELP = "auto (the smaller of 1e-6 and 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
-"""The possible values of delta, as help of the command line."""
+"""Help text for the command line that lists the possible values of delta."""
 DType = Literal["float32", "float64"]
 """Types of the numbers in weights and rows, from the coarsest to the finest."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]

@@ -45,7 +45,7 @@ def queued(directory: Path) -> list[QueuedJob]:
 
 
 def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
-    """Return the jobs in the output of `squeue` that Snakemake submitted from a directory.
+    """Return the jobs that Snakemake submitted from a directory, according to the output of `squeue`.
 
     A directory has several names if folders are mounted or linked; jobs under all these names are included. Jobs that
     Snakemake did not submit, such as the job that runs Snakemake itself, are not included.
@@ -62,7 +62,7 @@ def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
 def refuse_second_writers(directory: Path, *, required: bool) -> None:
     """Raise an error if SLURM still has jobs of an earlier run whose Snakemake was killed.
 
-    These jobs and the new run would write the same files.
+    The jobs of the earlier run would write the same files as the new run.
 
     Args:
         directory: Directory in which the run begins.

@@ -1,7 +1,7 @@
 """Finding declarations in modules (experiments, mechanisms, drawing functions) by names of the form ``module:name``.
 
-With such names, a job imports only what it needs, not a list of everything. Therefore, a changed module reruns only the
-jobs that use it.
+With names of the form ``module:name``, a job imports only the declarations that it needs, not a list of all
+declarations. Therefore, a changed module reruns only the jobs that use it.
 """
 
 from importlib import import_module
@@ -35,7 +35,10 @@ def mechanism(reference: str) -> Mechanism | Refit:
 
 
 def mechanism_reference(name: str) -> str:
-    """Return the reference of a mechanism's declaration; this package's mechanisms are in modules of the same names."""
+    """Return the reference ``module:name`` of a mechanism.
+
+    Each mechanism of this package is declared in the module that is named after the mechanism.
+    """
     return name if ":" in name else f"certified_unlearning.mechanisms.{name.replace('-', '_')}:{name}"
 
 

@@ -4,8 +4,8 @@ Names and whole numbers must be equal. Epsilon, sigma and other constants are no
 on the versions of the libraries' minimisers and root finders, so these constants must agree only up to
 `RELATIVE_TOLERANCE`. Accuracies are random. `chance` computes how unlikely a change of accuracies is. This function is
 applied to each sweep point separately, and jointly to all points that have noise. The probability that any of these
-tests raises a false alarm is at most `FALSE_ALARM_RATE` (Bonferroni's correction). A change of one test record in every
-trial of a single point is tolerated (`ROUNDING`).
+tests raises a false alarm is at most `FALSE_ALARM_RATE` (Bonferroni's correction). In the test of a single sweep
+point, a change by one correct test record in every trial is tolerated (`ROUNDING`).
 """
 
 import math
@@ -35,12 +35,12 @@ RELATIVE_TOLERANCE = 1e-6
 more.
 """
 ROUNDING = 1
-"""Number of test records by which a trial may change without being counted as changed. A record on the decision
+"""Largest change in a trial's number of correct test records that is not counted as a change. A record on the decision
 boundary can fall on either side on another machine, and without noise, this happens in every trial of a run.
 """
 TOGETHER = "all points together"
-"""Name of the joint test of all points that have noise. Rounding alone does not move most of these points of a trial in
-the same direction.
+"""Name of the joint test of all points that have noise. Within one trial, rounding alone does not change a majority of
+the points with noise in the same direction.
 """
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
@@ -61,7 +61,9 @@ class RegressionError(UnlearningError):
 class SweepPoint(BaseModel):
     """The expected values of one request at one sweep point.
 
-    The expected values are the constants, and the number of test records that each trial classifies correctly.
+    Attributes:
+        constants: Values of the quantities `OF_A_POINT`.
+        correct: Number of test records that each trial classifies correctly.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -339,7 +341,7 @@ def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iter
 
 
 def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[ChangedQuantity]:
-    """Yield the mean accuracy of all points with noise if most points change in one direction, trial after trial.
+    """Yield the mean accuracy of all points with noise if the trials show that most of them changed in one direction.
 
     A trial's difference is the number of points that gained minus the number of points that lost, whatever the amounts.
     Points that share random numbers change together. The test allows for this, because it uses one difference for each

@@ -47,7 +47,8 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
 def fields_of_run(plan: "ExperimentPlan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
     """Return the values of all columns whose names are fields of a run, its plan, or the plan's constants or settings.
 
-    If several of these objects have a field with the name of a column, the value of the first object is used.
+    If several of the objects have a field with a column's name, the value of the first object in this order is used:
+    the run, the plan, the plan's constants, the plan's settings.
     """
     holders = (run, plan, plan.constants, plan.settings)
     held = [

@@ -22,7 +22,7 @@ RATED = tuple(f"{measure}_{which}" for measure in MEASURES for which in ("mean",
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
 STANDARD_EPSILON = 1.0
-"""Target epsilon of the few numbers by which experiments and presets are compared."""
+"""Target epsilon for short comparisons of experiments and presets, in which one row represents each experiment."""
 Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
 """A row of runs or of a summary."""
 

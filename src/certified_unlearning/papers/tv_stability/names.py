@@ -1,4 +1,4 @@
-"""The names, in figures and tables, of the systems of exact unlearning and of the systems compared with them."""
+"""The names of systems in figures and tables: systems of exact unlearning, and other systems for comparison."""
 
 from certified_unlearning.reproduction.simulation.power_laws import Part
 

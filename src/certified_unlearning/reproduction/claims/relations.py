@@ -164,7 +164,10 @@ class Truncated(_EntryByEntry):
 
 
 class PrintedOverExact(_EntryByEntry):
-    """Printed values that should be equal to exact values, or slightly larger: printed / exact is in a range."""
+    """Printed values that should be equal to exact values, or slightly larger.
+
+    The quotient printed / exact must be in the range from ``low`` to ``high``.
+    """
 
     relation: Literal["printed over exact"]
     low: Annotated[FiniteFloat, Field(gt=0)]

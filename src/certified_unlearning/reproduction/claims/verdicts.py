@@ -110,7 +110,7 @@ def write(path: str | Path, verdicts: Sequence[Verdict]) -> None:
 
 
 def read(path: str | Path) -> list[Verdict]:
-    """Read the verdicts in a file that `write` has written.
+    """Read the verdicts from a file that `write` wrote.
 
     Raises:
         DataError: The file is missing or is not a list of verdicts.
@@ -154,8 +154,8 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     Contradicted claims come first, then claims that were not run, then reproduced ones. Within each group, the papers'
     own claims come before those of the authors' code, and ours come last. Contradicted claims of the same owner are
     sorted by severity, then by kind (theorems before tables and text), and then by gap. Misprints of papers and of
-    authors' code come after all other contradicted claims of these owners. Claims that are not contradicted stay in the
-    papers' order.
+    authors' code come after all other contradicted claims of papers and of authors' code. Claims that are not
+    contradicted stay in the papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
@@ -170,7 +170,11 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _standing(verdict: Verdict) -> int:
-    """Return a claim's rank among claims with the same verdict: papers, authors' code, misprints of both, ours."""
+    """Return a claim's rank among claims with the same verdict.
+
+    The rank is 0 for claims of papers, 1 for claims of authors' code, 2 for misprints of papers and of authors' code,
+    and 3 for our claims.
+    """
     if verdict.whose == "ours":
         return 3
     return 2 if verdict.severity == "misprint" else get_args(Whose).index(verdict.whose)

@@ -1,6 +1,7 @@
-"""The look of lines: hue and marker show the method, and dashes show its member (K, I, S, epsilon).
+"""The look of lines: hue and marker show the method, and dashes distinguish the lines of one method.
 
-Lines of retraining are broad and pale.
+The lines of one method differ in a value of K, I, S or epsilon, which is called the member. Lines of retraining are
+broad and pale.
 """
 
 from collections.abc import Mapping
@@ -174,7 +175,7 @@ def _hue(own: _Marked, style: FigureStyle) -> tuple[float, ...]:
 
 
 def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> dict[str, Look]:
-    """Return the `Look` of the line of every label in a summary.
+    """Return the `Look` of each line of a summary, keyed by the line's label.
 
     Args:
         summary: The summary that `reproduction.summaries.summarise` returns.
@@ -194,8 +195,9 @@ def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> 
 def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tuple[dict[str, Artist], ...]:
     """Return the legend of a summary: a line for each method, and one for each member if dashes distinguish them.
 
-    Each line of retraining is drawn behind the unlearning line of the same accountant. Therefore, retraining needs only
-    one entry, which stands for the noise of all accountants. If there are several trials, one entry explains the bands.
+    Each line of retraining is drawn behind the unlearning line of the same accountant. Therefore, one legend entry
+    is enough for all lines of retraining with the noise of an accountant. If there are several trials, one entry
+    explains the bands.
     """
     methods: dict[str, Artist] = {}
     for row in _first_rows(summary).values():

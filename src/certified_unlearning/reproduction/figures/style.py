@@ -145,7 +145,8 @@ MAJORITY = "majority"
 def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
     """Draw the accuracy of guessing, unless all accuracies are above it; call this function after everything is drawn.
 
-    If all accuracies are lower, the axis ends above that line, to show that guessing is better.
+    If all accuracies are below the accuracy of guessing, the axis ends above the line of guessing, to show that
+    guessing is better.
     """
     guessed, (bottom, top) = float(summary["majority"].iloc[0]), axes.get_ylim()
     if guessed >= bottom:

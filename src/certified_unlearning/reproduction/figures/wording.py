@@ -48,7 +48,10 @@ def method(name: str, accountant: str) -> str:
 
 
 def member(text: str) -> str:
-    """Return the value that distinguishes a method's lines, as figures write it: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    """Return the value that distinguishes a method's lines, in the format of figures.
+
+    The text ``epsilon = 0.5``, for example, becomes ``ε = 0.5``.
+    """
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
 

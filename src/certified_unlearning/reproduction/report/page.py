@@ -111,7 +111,7 @@ _ENVIRONMENT.filters["opening"] = _opening
 
 
 def _asset(name: str) -> Markup:
-    """Return a part of the page that comes with this package, unchanged."""
+    """Return the content of a template file of this package; the page includes the content unchanged."""
     return Markup((package_files(__package__ or "") / "templates" / name).read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Models of two classes whose constants are chosen by their results on held-out records, and summaries of trials."""
+"""Two-class data sets with records held out for the choice of constants, accuracies of models, summaries of trials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The objectives of a job: the loss of all records or mini-batches, with rows in memory or on disk, shared or not."""
+"""The objectives of a job: the loss of all records, or the losses of mini-batches.
+
+Rows are in memory or on disk. The processes of a job can share all rows except mini-batches of rows on disk.
+"""
 
 from collections.abc import Callable
 from functools import cached_property, partial

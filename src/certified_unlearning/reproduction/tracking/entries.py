@@ -61,7 +61,7 @@ class Origin:
 
     Attributes:
         source: Module that declares the experiment.
-        code_version: Version of the code in the rows.
+        code_version: Version of the code, as recorded in the rows.
         seconds: Simulation time, which is the duration of the run.
         ended: Time when the results were written, in seconds since 1970; it is not part of a run's content.
     """
@@ -80,7 +80,7 @@ class Entry:
         key: Content key by which the run is found again; equal inputs have equal keys.
         name: Readable name.
         description: Description in sentences (Markdown).
-        origin: Origin of the numbers, and when they were written.
+        origin: Origin of the numbers, including the time when the numbers were written.
         params: Constants.
         tags: Searchable labels.
         metrics: Numbers.
@@ -141,12 +141,12 @@ def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[En
     Args:
         layout: Paths of the preset's results.
         paper: Name of the paper.
-        experiment: Experiment that was run by mechanisms, or whose rows are tracked.
+        experiment: Experiment with results: either the runs of mechanisms, or a table whose rows are tracked.
 
     Returns:
-        The entry of the parent, and a list of the other entries. If mechanisms ran the experiment, this list has an
-        entry for each sweep point of the plan that has rows. If the experiment made a table, the list has an entry for
-        each row.
+        The entry of the parent, and a list of the other entries. If mechanisms ran the experiment, the list has an
+        entry for each of the plan's sweep points for which there are rows. If the experiment made a table, the list has
+        an entry for each row.
 
     Raises:
         DataError: The plan, or a table of rows or curves, is missing or damaged.
@@ -333,7 +333,10 @@ def _sweep_point(shared: _Shared, run: Run, rows: pd.DataFrame, curve: pd.DataFr
 
 
 def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
-    """Yield the numbers of a whole run: the largest epsilon, all steps, and the accuracy after the last request."""
+    """Yield the numbers of a whole run.
+
+    Examples are the largest epsilon, the number of steps of all requests, and the accuracy after the last request.
+    """
     last = requests.iloc[-1]
     values = {
         "epsilon": requests["epsilon"].max(),

@@ -30,8 +30,8 @@ WEIGHTS_TAG = "weights_sha256"
 OUTDATED_TAG = "outdated"
 OUTDATED = "records were removed since"
 EXPERIMENTS = "certified-unlearning-models"
-"""Prefix of the MLflow experiment that contains the runs of a registered model, such as
-``certified-unlearning-models/churn``.
+"""Prefix of the names of MLflow experiments. The experiment ``certified-unlearning-models/churn``, for example,
+contains the runs of the registered model ``churn``.
 """
 PATIENCE_SECONDS = 10.0
 """Number of seconds during which a server that does not answer at first is asked again. The model directory is locked
@@ -286,7 +286,7 @@ class RegisteredModel:
                 return found
 
     def _run(self, run_id: str) -> "Run | None":
-        """Return a run with a version of this ledger; None if it no longer exists."""
+        """Return the run with the given id; None if no such run exists, or if the run is not one of this ledger's."""
         from mlflow.exceptions import MlflowException
 
         try:

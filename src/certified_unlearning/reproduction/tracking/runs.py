@@ -128,7 +128,8 @@ def sync(
         patience: Number of seconds during which a server that does not answer is asked again.
 
     Returns:
-        The sums over all experiments, up to the first that cannot be tracked.
+        The sums over all experiments until tracking stops. Tracking stops at the first experiment that cannot be
+        tracked.
 
     Raises:
         DataError: A result file is missing or damaged.

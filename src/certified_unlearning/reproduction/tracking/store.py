@@ -89,7 +89,8 @@ def prepare_store(
     """Create the store and the MLflow experiment ``certified-unlearning/<preset>`` in it, if they do not exist.
 
     Call this once before jobs are started in parallel. A new SQLite store breaks if several processes use it for the
-    first time at once. If several processes create an experiment at once, their runs go elsewhere.
+    first time at once. If several processes create the same MLflow experiment at once, the runs of these processes
+    are not stored in this experiment.
 
     Args:
         preset: Name of the preset.

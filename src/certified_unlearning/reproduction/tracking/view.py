@@ -79,7 +79,11 @@ class FigureView(BaseModel):
 
 
 def address(experiment_id: str, view: str = VIEW, *, charts: bool = False) -> str:
-    """Return the part of a saved view's address from ``#`` on: the table, or the charts next to a list of runs."""
+    """Return the part of a saved view's address from ``#`` on.
+
+    If ``charts`` is true, the page at this address shows charts next to a list of runs. Otherwise, the page shows the
+    table.
+    """
     mode = "&compareRunsMode=CHART" if charts else ""  # By default, the page shows the table.
     return f"#/experiments/{experiment_id}/runs?workflowType=machine_learning{mode}&viewStateShareKey={view}"
 

@@ -1,4 +1,4 @@
-"""Measures of the couplings of a single value: how often it is kept, the results, and bounds on distances."""
+"""Measures of couplings of a single value: probabilities of keeping the value, results, and bounds on distances."""
 
 import math
 from typing import Literal
@@ -200,7 +200,7 @@ def _kept(points: np.ndarray, gap: float) -> np.ndarray:
 
 
 def _reflected(points: np.ndarray, gap: float) -> np.ndarray:
-    """Return what the engine returns if it rejects a value from ``N(0, 1)`` as a value from ``N(gap, 1)``.
+    """Return the result of the engine's coupling from ``N(0, 1)`` to ``N(gap, 1)`` for a value that the engine rejects.
 
     If the engine never rejects a value, the result for this value has no meaning.
     """

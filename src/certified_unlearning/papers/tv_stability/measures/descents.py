@@ -191,7 +191,7 @@ def risk_over_noise_floor(*, corollary: Literal["7", "8"], batch: Literal["least
 
 @sweep("rho = {rho:g}")
 def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> float:
-    """Return the smallest ``T`` of Proposition 1's printed condition, divided by the ``T`` of a corollary.
+    """Return the smallest ``T`` that meets Proposition 1's printed condition, divided by the ``T`` of a corollary.
 
     Both values of ``T`` are for the smallest batch size of the corollary.
     """
@@ -230,7 +230,8 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
     """Return the quotient of two theorems' rates, with all constants set to 1.
 
-    It is Theorem 24's lower bound divided by Theorem 23's rate, or Theorem 23's rate divided by Theorem 22's rate.
+    If ``lower`` is ``24``, Theorem 24's lower bound is divided by Theorem 23's rate. If ``lower`` is ``23``, Theorem
+    23's rate is divided by Theorem 22's rate.
     """
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
     bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
@@ -251,7 +252,7 @@ def quantised_over_lemma_32(*, quantum: float) -> float:
 
 @sweep("q = {rejection:g}")
 def rerun_share(*, steps: int, rejection: float) -> float:
-    """Return the mean share of a run that an edit recomputes if it causes a recomputation."""
+    """Return the recomputed share of a run's iterations, averaged over the edits that cause a recomputation."""
     return iterations_run_again(steps=steps, rejection=rejection) / probability_of_any(rejection, steps) / steps
 
 

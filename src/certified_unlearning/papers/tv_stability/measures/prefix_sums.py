@@ -97,9 +97,9 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
 
 @sweep("rho = {rho:g}")
 def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
-    """Return the total variation of one weighted sum of nodes, divided by ``rho``.
+    """Return the total variation between two distributions of one weighted sum of noisy nodes, divided by ``rho``.
 
-    The nodes have Theorem 25's printed noise.
+    The noise of the nodes is Theorem 25's printed noise.
 
     All increments are 0 except that of one record, which is ``-B / 2`` or ``B / 2``; the record's position is uniform
     and unknown. The weight of a node is the number of positions that it sums. The two distributions of the weighted sum
@@ -117,7 +117,11 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
 
 @measure
 def noise_over_theorem_25() -> dict[str, float]:
-    """Return the noise of Theorems 26 and 27, divided by Theorem 25's noise for the sensitivity of their increments."""
+    """Return the noise of Theorem 26 and the noise of Theorem 27, each divided by Theorem 25's noise.
+
+    Theorem 25's noise is for the sensitivity of Frank-Wolfe's increments in the quotient of Theorem 26, and for the
+    sensitivity of dual averaging's increments in the quotient of Theorem 27.
+    """
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, 0.25)
     frank_wolfe = one_pass.frank_wolfe_sensitivity(lipschitz=1.0, smoothness=2.0, diameter=2.0)
     averaging = one_pass.dual_averaging_sensitivity(lipschitz=1.0)
@@ -132,7 +136,7 @@ def noise_over_theorem_25() -> dict[str, float]:
 
 @measure
 def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int]) -> list[Quantity]:
-    """Return how much the noise in a mean changes from each length to the next.
+    """Return the changes of the noise in a prefix's mean, from each prefix length to the next.
 
     The changes are divided by the noise at the first length.
     """
@@ -219,7 +223,10 @@ def query_distance_over_rho(*, queries: int, rho: float, printed: bool) -> float
 
 @sweep("T = {queries}")
 def query_recomputation_over_rate(*, queries: int, rho: float) -> float:
-    """Return our bound on queries' recomputation probability at our noise, divided by Theorem 51's ``rho sqrt(T)``."""
+    """Return our bound on the probability that queries are recomputed, divided by Theorem 51's ``rho sqrt(T)``.
+
+    The queries have our noise.
+    """
     sigma = query_sigma(queries=queries, rho=rho, bound=1.0)
     probability = query_recompute_probability(queries=queries, sigma=sigma, bound=1.0)
     return probability / (rho * math.sqrt(queries))

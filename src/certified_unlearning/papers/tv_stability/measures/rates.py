@@ -29,7 +29,10 @@ def exact_slope(evidence: Sequence[Evidence], *, part: str, method: str) -> Quan
 
 @measure
 def exact_error_over_rate(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
-    """Return each setting's mean excess risk divided by its rate times ``log2 n``, with three standard errors."""
+    """Return each setting's mean excess risk, divided by ``log2 n`` times the setting's rate.
+
+    The uncertainty of each quotient is three standard errors.
+    """
     found = []
     for n, own in _rows(evidence, part, method).groupby("n"):
         over = own["error"] / (own["rate"] * math.log2(float(str(n))))

@@ -43,7 +43,7 @@ def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) ->
 
 @measure
 def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
-    """Return the number of edits that caused a recomputation without noise, divided by its expectation."""
+    """Return the number of edits that caused a recomputation in runs without noise, divided by the expected number."""
     row = _at(_edits(evidence), 0.0)
     error = row["unstable_edits_std"] / math.sqrt(row["trials"])
     expected = row["expected_without_noise"]
@@ -72,10 +72,10 @@ def published_stream(evidence: Sequence[Evidence], *, of: Literal["unstable_edit
 def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]) -> Quantity:
     """Return the factor by which noise reduces the work of the dissertation's stream.
 
-    ``edits`` compares runs with and without noise: it is the number of edits that cause a recomputation in runs without
-    noise, divided by this number in runs with noise. ``iterations`` is about the edits that cause a recomputation in
-    runs with noise: it is the number of iterations that whole runs would take, divided by the number of iterations that
-    are run again.
+    ``edits`` is the number of edits that cause a recomputation in runs without noise, divided by the number of edits
+    that cause a recomputation in runs with noise. ``iterations`` is about the edits that cause a recomputation in runs
+    with noise: it is the number of iterations that whole runs would take, divided by the number of iterations that are
+    run again.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)

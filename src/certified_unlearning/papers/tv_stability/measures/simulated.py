@@ -37,7 +37,7 @@ Change = Literal["delete", "insert"]
 
 @sweep("{edit}")
 def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
-    """Return the last iterate's mean and variance after one edit minus the exact values of retraining."""
+    """Return the last iterate's mean and variance after one edit, each minus the exact value of retraining."""
     settings = replace(_SETTINGS, accelerated=accelerated)
     state, _ = _edited(settings, edit)
     last = state.weights[:, -1, 0]
@@ -89,9 +89,10 @@ def iterates_after_edit() -> float:
 
 @measure
 def followed_after_edit() -> float:
-    """Return the largest distance between two noisy gradients of an iteration that an edit keeps.
+    """Return the largest distance between two noisy gradients of one iteration, over all iterations that an edit keeps.
 
-    One is the noisy gradient that the iteration followed. The other is the new gradient plus the old noise.
+    The first noisy gradient is the one that the iteration followed. The second noisy gradient is the new gradient plus
+    the old noise.
     """
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())

@@ -36,7 +36,7 @@ _TRIALS = 20_000
 
 @measure
 def weak_stream() -> list[Quantity]:
-    """Return the differences between a stream and a fresh run in the mean and the variance of the last model.
+    """Return the differences in the last model's mean and variance between a stream and a fresh run.
 
     The differences are measured after each edit, in standard errors. The fresh run has the records in the order of
     arrival, except that the last record takes a deleted record's place.
@@ -54,7 +54,7 @@ def weak_stream() -> list[Quantity]:
 
 @measure
 def exact_stream() -> list[Quantity]:
-    """Return the differences between a stream and a fresh run in the last model's mean and in the last record.
+    """Return the differences in the last model's mean and in the last record between a stream and a fresh run.
 
     The differences are in standard errors. The mean is compared after each edit. The share of trials in which a new
     record is the last record is compared after each insertion.

@@ -52,8 +52,8 @@ class Blocks:
         """Return the excess risk of models for the distribution of records.
 
         Args:
-            weights: The models, shape ``(trials, d)``, with ``d`` at least the number of blocks; rows are 0 in further
-                columns.
+            weights: The models, shape ``(trials, d)``, with ``d`` at least the number of blocks. The records' rows are
+                0 in all columns beyond the number of blocks.
         """
         own = weights[:, : len(self.best)]
         if self.loss == "squared":

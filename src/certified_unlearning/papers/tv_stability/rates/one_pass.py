@@ -65,7 +65,7 @@ def one_pass(learner: PrefixLearner, sigma: float, orders: Tensor, draws: Draws)
     now = learner.start().repeat(trials, 1)
     previous, total, summed = now, torch.zeros_like(now), torch.zeros_like(now)
     noise: dict[int, Tensor] = {0: torch.zeros_like(now)}
-    """The noise of the latest prefix sum whose length has a given lowest bit, keyed by this bit."""
+    """Dict from the lowest bit of a length to the noise of the latest prefix sum whose length has this lowest bit."""
     for position in range(1, size + 1):
         positions = torch.full((trials,), position)
         summed = summed + learner.increments(positions, now, previous, orders[:, position - 1])
@@ -109,7 +109,7 @@ def projected_frank_wolfe(
     """Return the excess risks of Frank-Wolfe on projected rows, and the rate of Theorem 28.
 
     Each trial has its own projection. The number of columns is that of the theorem, but the constant and the logarithm
-    are left out. The projection makes only a few rows more than twice as long.
+    are left out. The projection more than doubles the length of only a few rows.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     share = LOGISTIC_SMOOTHNESS * length / (LOGISTIC_SMOOTHNESS * length + 1)
@@ -127,7 +127,7 @@ def projected_dual_averaging(
 ) -> tuple[Tensor, float]:
     """Return the excess risks of dual averaging on projected rows, and the rate of Theorem 29.
 
-    The number of columns is the corrected one.
+    The number of columns is the corrected number (`theorem_29_dimension`), not the number that Theorem 29 prints.
     """
     length = float(torch.linalg.vector_norm(instance.best))
     problem = GeneralisedLinearProblem(n, 1.0, 0.0, 1.0, length, rho)

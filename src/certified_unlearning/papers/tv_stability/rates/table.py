@@ -85,7 +85,10 @@ def _passes(sweep: ExactRates) -> Iterator[pd.DataFrame]:
 
 
 def _projected(sweep: ExactRates) -> Iterator[pd.DataFrame]:
-    """Yield the tables of Theorems 28 and 29: population risk after one pass on projected rows of many columns."""
+    """Yield the tables of Theorems 28 and 29: population risk after one pass on projections of records.
+
+    The records have many columns before the projection.
+    """
     for n in sweep.projected_n:
         for method, (learn, loss) in one_pass.PROJECTED.items():
             law = geometric(BLOCKS, length=LENGTHS[loss], loss=loss)

@@ -9,7 +9,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 
 
 def sharding_speedup(*, shards: int, slices: int, printed: bool = False) -> float:
-    """Return the factor by which a deletion with SISA takes less computation than retraining.
+    """Return SISA's speed-up factor: the computation of retraining divided by the computation of a deletion.
 
     Args:
         shards: The number ``S`` of shards.

@@ -20,7 +20,7 @@ def insertion_tv(*, n: int, batch_size: int, steps: int) -> float:
 def replaced_members(
     *, n: int, batch_size: int, replaced: int = 0, added: int = 0, removed: int = 0
 ) -> npt.NDArray[np.float64]:
-    """Return the distribution of the number of members of a batch that one edit of many records replaces.
+    """Return the distribution of the number of replaced members in a batch after one edit of many records.
 
     Proposition 9's proof uses this distribution. The edit replaces ``k_1`` records and either adds or removes ``k_2``
     more.

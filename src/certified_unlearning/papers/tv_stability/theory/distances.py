@@ -1,4 +1,4 @@
-"""Bounds on total variation in the proofs: by Pinsker, by Lemma 33, for groups of edits, and for Proposition 5."""
+"""Total variation in the proofs: Pinsker's bound, Lemma 33's bound, a bound for groups, and Proposition 5's example."""
 
 import math
 

@@ -103,8 +103,9 @@ def theorem_48_risk(problem: ConvexProblem) -> float:
 def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
     """Return noisy SGD's ``T`` for the population risk.
 
-    The number of steps is ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. The printed first
-    entry is the square root of this entry, and ``G D / sqrt(T)`` then exceeds the claimed rate.
+    The number of steps is ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. In the printed
+    formula, the first argument of ``max`` is the square root of ``min(n, (rho n)^2 / d)``, and ``G D / sqrt(T)`` then
+    exceeds the claimed rate.
     """
     least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
     return max(least if printed else least**2, problem.condition * least)

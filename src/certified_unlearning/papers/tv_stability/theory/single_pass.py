@@ -34,7 +34,8 @@ def theorem_27_risk(problem: ConvexProblem) -> float:
 def theorem_27_printed_step_size(problem: ConvexProblem) -> float:
     """Return Theorem 27's ``D d^(1/4) sqrt(ln n) / (G sqrt(n rho))``, for comparison with `balanced_step_size`.
 
-    In the printed form, ``d`` and ``rho`` are exchanged: more noise must not require longer steps.
+    The printed form exchanges ``d`` and ``rho`` by mistake. With the printed form, more noise would require longer
+    steps.
     """
     root = math.sqrt(math.log(problem.n) / problem.stable_records)
     return problem.diameter * math.sqrt(problem.root_dimension) * root / problem.lipschitz

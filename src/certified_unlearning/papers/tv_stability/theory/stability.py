@@ -57,9 +57,10 @@ AMPLIFIABLE = 1.256
 
 
 def proposition_2(*, rho: float, steps: int, edits: int) -> float:
-    """Return Proposition 2's bound ``k rho sqrt(T) / 4``, at most 1, on recomputation in at least one of ``k`` edits.
+    """Return Proposition 2's bound on the probability that at least one of ``k`` edits causes a recomputation.
 
-    It holds at Proposition 1's ``sigma = 8 sqrt(T) G / (n rho)`` while at least ``n / 2`` records remain.
+    The bound is ``k rho sqrt(T) / 4``, at most 1. The bound holds at Proposition 1's ``sigma = 8 sqrt(T) G / (n rho)``
+    while at least ``n / 2`` records remain.
     """
     require_non_negative(rho=rho)
     require_count(least=1, steps=steps)
@@ -106,9 +107,10 @@ def lemma_32(
 ) -> float:
     """Return Lemma 32's bound, at most 1, on the stability of quantised SGD under an edit of many records.
 
-    A step contributes ``4 G d k_1 / (n tau)`` and ``4 G d / ((n + j) tau)`` for each of the ``k_2`` added records; the
-    shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice, Lemma 32's bound is above 1, whereas
-    `batch_edits.batch_edit_probability` bounds the same stability and is at most 1.
+    Each step contributes ``4 G d k_1 / (n tau)`` for the replaced records, and ``4 G d / ((n + j) tau)`` for the
+    ``j``-th of the ``k_2`` added records. The shorter form ``4 G T d (k_1 + k_2) / (n tau)`` is larger. In practice,
+    Lemma 32's bound is above 1, whereas `batch_edits.batch_edit_probability` bounds the same stability and is at most
+    1.
     """
     require_count(least=1, n=n, dimension=dimension)
     require_count(least=0, steps=steps, replaced=replaced, added=added)
@@ -118,7 +120,7 @@ def lemma_32(
 
 
 def query_sigma(*, queries: int, rho: float, bound: float, n: int = 1, printed: bool = False) -> float:
-    """Return the noise of linear queries that makes their answers ``rho``-stable under one edit.
+    """Return the noise with which the answers to linear queries are ``rho``-stable under one edit.
 
     Args:
         queries: The number ``T`` of queries.

@@ -31,8 +31,8 @@ def nodes_of_position(position: int, nodes: int) -> list[int]:
 def tested_nodes(n: int) -> npt.NDArray[np.int64]:
     """Return the number of nodes that a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
 
-    If a record is inserted into ``n - 1`` records at one of these positions, the insertion tests as many nodes as a
-    deletion from this position.
+    An insertion into ``n - 1`` records, at any position from 1 to ``n``, tests as many nodes as a deletion from ``n``
+    records at the same position.
     """
     require_count(least=1, n=n)
     nodes = np.arange(1, n + 1, dtype=np.int64)
