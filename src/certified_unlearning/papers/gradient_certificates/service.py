@@ -29,18 +29,19 @@ ROWS = pa.schema(
 
 Measured values are means over trials; columns that end in ``_std`` are standard deviations.
 
-``first`` is the number of the request that first causes the retraining of a shard. ``out`` is the number of the request
-after which no shard has budget left, counted as if no shard were ever retrained; ``out`` is empty if a stream ends
-before such a request. Both are means over ``waits`` streams. For random streams, ``first_expected`` and
-``out_expected`` come from `accounting.core.occupancy`. ``trainings`` is the number of retrained shards. ``refused`` is
-the share of queries without an answer, over all requests, and ``refused_most`` is the largest share after one request.
-``against_sisa`` is the number of gradients that plain SISA computes for the same requests, divided by the number that
-our shards compute. ``against_retraining`` is the number of gradients for retraining all shards after each request,
-divided by the number that our shards compute. Both are empty if no shard was retrained, because the number that our
-shards compute is then 0. ``compared`` is the number of answers that were compared with those of the retrained ensemble,
-and ``wrong`` is the number of these answers that differ. At the requests at which answers were compared, ``changed``
-counts the retrained ensemble's labels that differ from the labels before the first request. ``box_cost`` is the time of
-training with boxes divided by the time without boxes: the relative cost of one gradient of our shards.
+The requests of a stream are numbered from 1. ``first`` is the number of the request that first causes the retraining of
+a shard. ``out`` is the number of the request with which the last shard exceeds its budget, if no shard is retrained.
+``out`` is empty if a stream never reaches such a request. ``first`` and ``out`` are means over ``waits`` streams. For
+random streams, ``first_expected`` and ``out_expected`` come from `accounting.core.occupancy`. ``trainings`` is the
+number of retrained shards. ``refused`` is the share of queries without an answer, over all requests, and
+``refused_most`` is the largest share after one request. ``against_sisa`` is the number of gradients that plain SISA
+computes for the same requests, divided by the number that our shards compute. ``against_retraining`` is the number of
+gradients for retraining all shards after each request, divided by the number that our shards compute. Both are empty if
+no shard was retrained, because the number that our shards compute is then 0. ``compared`` is the number of answers that
+were compared with those of the retrained ensemble, and ``wrong`` is the number of these answers that differ. At the
+requests at which answers were compared, ``changed`` counts the retrained ensemble's labels that differ from the labels
+before the first request. ``box_cost`` is the time of training with boxes divided by the time without boxes: the
+relative cost of one gradient of our shards.
 """
 
 

@@ -50,7 +50,8 @@ _LEAST_SIGMA = "smallest sigma"
 
 
 def _rows(run: Run) -> Iterator[dict[str, Any]]:
-    last, of_request = run.requests[-1], counted(run.records_per_request, "record")
+    last, sizes = run.requests[-1], run.records_per_request
+    of_request = counted(sizes, "record") if isinstance(sizes, int) else f"{', '.join(map(str, sizes))} records"
     if run.variant == "least-sigma":
         quantity, value = f"{_LEAST_SIGMA} for one request of {of_request} with K = {last.unlearning_steps}", run.sigma
     else:
