@@ -244,8 +244,8 @@ def require_stationarity(
         raise AssumptionError(
             f"after {learning_steps} learning {noun_of(learning_steps, 'step')} at sigma = {sigma:.6g}, the model is "
             f"so far from its stationary distribution that {extra:.2g} would be added to delta = {delta:.2g} at "
-            f"epsilon = {epsilon:.6g}; set learning_steps to learned or to a larger number, or use the accountant "
-            "shifted, which needs no stationarity"
+            f"epsilon = {epsilon:.6g}; set learning_steps to 'learned' or to a larger number, or use the accountant "
+            "'shifted', which needs no stationarity"
         )
     return extra
 

@@ -34,8 +34,8 @@ class Settings(BaseModel):
 
     dataset: str = Field(description="the name of a known data set, or of a data set in `own_data`")
     features: str | None = Field(
-        description="hog or resnet18 for images; or null for the data set's only features, or for hog if there is a "
-        "choice"
+        description="hog or resnet18 for images, or null; null stands for hog if the data set has both, and otherwise "
+        "for its only features"
     )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")

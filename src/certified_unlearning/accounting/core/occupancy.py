@@ -1,7 +1,7 @@
 """How long shards last: the number of uniform requests until the first shard, or every shard, has enough hits.
 
 Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, section 4.4.
-The paper states how fast the time until every shard has enough hits grows asymptotically. The numbers here are expected
+The paper states an asymptotic rate for the time until every shard has enough hits. The numbers here are expected
 times of a Poisson stream, in which the shards' hits are independent. These times equal the expected numbers of requests
 if requests come one by one. A shard that can lose k records is used up after k + 1 hits.
 """

@@ -231,7 +231,7 @@ def _parsed(content: dict[str, object], where: str) -> Table:
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as text with two significant digits; all durations below a tenth of a second give one text."""
+    """Return a duration as text with two significant digits; below a tenth of a second, the text is always the same."""
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"

@@ -115,7 +115,7 @@ def header(path: str | Path) -> list[str]:
     """Return the names of the columns of a CSV file.
 
     Raises:
-        DataError: The file is empty, or one of the reasons of `read` applies.
+        DataError: The file is empty, or `read` raises an error.
     """
     first = next(read(path, 1), None)
     if first is None:

@@ -329,7 +329,8 @@ def _take_categories(column: Column, made: Draft) -> None:
             column.name,
             f"{few} one of its values: if it is listed only because of these records, the list reveals them"
             if rare == 1
-            else f"{few} {rare} of its values: if they are listed only because of these records, the list reveals them",
+            else f"{few} {rare} of its values: if these values are listed only because of such records, the list "
+            "reveals the records",
         )
     alike = groups_of(counts)
     if alike:

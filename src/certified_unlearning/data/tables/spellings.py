@@ -214,7 +214,7 @@ class Spellings:
 
 
 def groups_of(spellings: Iterable[str]) -> list[Group]:
-    """Return the groups among a few spellings."""
+    """Return the groups of similar spellings, for spellings that fit in memory."""
     with Spellings() as seen:
         seen.add(spellings)
         return list(seen.groups())

@@ -11,7 +11,8 @@ gradients are computed from the batches without the record, and all other record
 The seed of a removal is drawn early, namely when the version that precedes the removal is made. The seed is kept in the
 secret of that version. So an `apply` that is killed and run again has the result that the first run would have had.
 Suppose instead that each `apply` drew a seed. An `apply` that takes steps again takes longer, so it would be killed
-more often, and its next run would have another seed. The result would not have the distribution of learning anew.
+more often, and its next run would have another seed. Then the result would not have the
+distribution of a model that is learned anew.
 
 A directory that was restored from a backup holds a seed that a lost version has already used, perhaps for other
 requests. With the same random numbers, the difference of the two published models would show, without noise, how the

@@ -89,7 +89,7 @@ class OneVsRest:
         *,
         since_read: int,
     ) -> tuple[ClassModels, Reading]:
-        """Return the models without some records, and how the data were read.
+        """Remove some records; return the new models, and a description of how the data were read.
 
         Args:
             models: The models before the removal. If the request does not read the data, the curvatures of these models

@@ -25,7 +25,7 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
 
 
 def require_count_of(plan: DisjointPlan, records: BoundedRecords) -> None:
-    """Raise `ParameterError` unless the number of records is what a plan reads plus what it leaves over."""
+    """Raise `ParameterError` unless there are as many records as a plan reads and leaves over together."""
     due = plan.learned + plan.left_over
     if len(records) != due:
         raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")
