@@ -55,7 +55,7 @@ class Unfit(NamedTuple):
 
 
 class UndeclaredError(DataError):
-    """A table has values that its declaration does not cover; the message names each such column and its flags."""
+    """A table has columns that its declaration does not cover; the message names each such column and its flags."""
 
     def __init__(self, table: Table, unfit: Sequence[Unfit], features: Sequence[str], bare: Sequence[str]) -> None:
         self._table, self._unfit, self._features, self._bare = table, unfit, features, bare
@@ -148,13 +148,13 @@ class _Rows:
 
 
 def require_covered(table: Table) -> None:
-    """Raise `UndeclaredError` if a table has columns with values that its declaration does not cover.
+    """Raise `UndeclaredError` if a table has columns that its declaration does not cover.
 
     Args:
         table: The declaration, resolved or not. The columns to which it gives roles must be in the file.
 
     Raises:
-        UndeclaredError: The table has columns with values that the declaration does not cover.
+        UndeclaredError: The table has columns that the declaration does not cover.
         DataError: The file cannot be read.
         ParameterError: The declaration names columns that the file does not have.
     """

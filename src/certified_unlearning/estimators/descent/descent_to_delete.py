@@ -24,7 +24,7 @@ class _DescentToDelete(DescentClassifier):
             ``records`` records in the first request.
         steps: Number of steps for the first request. It cannot be combined with ``sigma``. If neither ``steps`` nor
             ``sigma`` is given, the number of steps is that in which the influence of what was learned falls by a factor
-            ``e``. With ``conditional``, the influence of the published noise must also fall by this factor.
+            ``e``. With ``conditional``, there may be more steps, because the published noise must fade, too.
         records: Number of records that ``steps`` steps must be able to unlearn at once.
         accountant: ``shifted`` uses tight distances and covers any number of records at once. *With published state,
             its guarantee compares with a model that is published with noise and continued at the same times, and does
