@@ -16,9 +16,10 @@ evaluates the whole gradient over the remaining rows. Then the pass takes one mo
 existing matrix. The earlier bound on the gradient is then obsolete. The pass also measures the largest change of any
 remaining row's score since ``w_B``. Without a pass, ``|w - w_B|`` is used instead, which is often many times larger. A
 pass keeps ``w_B``, the matrix and the factor, so the secret state still depends on the removed records. Only readings
-end this dependence. With and without passes, readings take place after the same numbers of removed records. In a plan
-with passes, a reading also takes place whenever a pass no longer helps. Plans with passes certify the distance to the
-minimiser, by the smallest of three bounds (`accounting.residual.distance`), not by the gradient's norm alone.
+end this dependence. With and without passes, a reading takes place when more than `RefitPlan.records_between_reads`
+records have been removed. A request that would exceed the budget also causes a reading, unless passes correct the
+weights. Plans with passes certify the distance to the minimiser, by the smallest of three bounds
+(`accounting.residual.distance`), not by the gradient's norm alone.
 """
 
 import functools

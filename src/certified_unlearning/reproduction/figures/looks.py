@@ -1,7 +1,6 @@
 """The look of lines: hue and marker show the method, and dashes distinguish the lines of one method.
 
-The lines of one method differ in a value of K, I, S or epsilon, which is called the member. Lines of retraining are
-broad and pale.
+The lines of one method differ in their member: a value of K, I, S or epsilon. Lines of retraining are broad and pale.
 """
 
 from collections.abc import Mapping
@@ -196,8 +195,8 @@ def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tu
     """Return the legend of a summary: a line for each method, and one for each member if dashes distinguish them.
 
     Each line of retraining is drawn behind the unlearning line of the same accountant. Therefore, one legend entry
-    is enough for all lines of retraining with the noise of an accountant. If there are several trials, one entry
-    explains the bands.
+    is enough for all lines of retraining with noise from an accountant, whatever the accountant. If there are several
+    trials, one entry explains the bands.
     """
     methods: dict[str, Artist] = {}
     for row in _first_rows(summary).values():

@@ -1,4 +1,4 @@
-"""Two-class data sets with records held out for the choice of constants, accuracies of models, summaries of trials."""
+"""Two-class data sets with held-out records for the choice of constants; accuracies of models; summaries of trials."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
