@@ -29,8 +29,8 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     records or wide rows, passes over the rows correct the weights instead, if that is sufficient. The condition is that
     ``strict_timing`` is off and that ``n d (8 + d / 20)``, times the number of classes if there are three or more, is
     at least 10 million. Unlike a reading, passes do not remove all traces of removed records from the secret state.
-    With passes, a reading takes place when ``records_between_reads`` records have been removed, by default at least a
-    tenth of the records.
+    With passes, a request reads the data when more than ``records_between_reads`` records would have been removed since
+    the last reading. By default, this number is at least a tenth of the records.
 
     With ``strategy="one-vs-rest"``, each of three or more classes has its own binary model against all others. All
     weights form one release, with one certificate. The matrices of ``k`` classes need ``16 k d^2`` bytes. If that is

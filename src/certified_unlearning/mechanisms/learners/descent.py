@@ -104,7 +104,8 @@ class DescentLearner(LinearLearner):
             sigma: Standard deviation of the noise on published weights. None: the smallest with which ``steps`` steps
                 remove ``records`` records in the first request.
             steps: Number of steps of the first request. If ``steps`` and ``sigma`` are both None, it is the number of
-                steps in which the influence of earlier learning decreases by a factor of ``e``.
+                steps in which the influence of earlier learning decreases by a factor of ``e``. With ``conditional``,
+                there may be more steps, because the published noise must fade, too.
             records: Number of records that ``steps`` steps must be able to remove at once; 1 for ``as published``.
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: Adjacency of the comparator's data.
