@@ -242,7 +242,7 @@ def _what_init_left(model_dir: Path) -> str:
     from certified_unlearning.ledger.initialisation import unfinished
 
     if ModelDirectory(model_dir).ledger.exists():
-        return f"{model_dir} was created; `unlearn status {model_dir}` prints the head of its log"
+        return f"{model_dir} was made; `unlearn status {model_dir}` prints the head of its log"
     left = unfinished(model_dir)
     return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 
