@@ -158,7 +158,7 @@ def test_the_table_has_one_line_an_accountant_and_says_what_the_numbers_mean(pla
         ["shifted", "100", "60", "0.03", "0.975626", "8.34586e-05", "0.302835"],
     ]
     text = " ".join(out.split())
-    assert "Adjacency replace. After every request, each epsilon is an upper bound for the model published" in text
+    assert "Adjacency replace. After every request, each epsilon is an upper bound for the model published last" in text
     assert "sqrt(2 step_size) = 2.763 times sigma" in text
 
 

@@ -202,7 +202,7 @@ def test_the_table_says_what_it_is_about(plan) -> None:
         (["quantized-sgd", *DESCENT, "--steps", "3", "--recompute", "0.1"], "--dimension must be given for quantized"),
         (
             ["subsample-gd", "--n", "10", "--batch-size", "9", "--steps", "3"],
-            "--batch-size must be at most n - 2 = 8, got",
+            "--batch-size must be at most n - 2 = 8, got 9: even after a deletion, a batch must leave a record out",
         ),
         (["subsample-gd", "--n", "10", "--batch-size", "3", "--recompute", "0.01"], "allows no step"),
         (["subsample-gd", "--n", "100", "--steps", "50", "--recompute", "0.01"], "or take at most 1 steps"),

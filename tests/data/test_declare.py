@@ -129,7 +129,8 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     positive = (table["churned"] != "no").sum()
     for sentence in (
         f"note: churned: the label; rows by class: no: {1200 - positive:,}",
-        "note: customer id: 600 identifiers occur more than once, in 1,200 rows: does each ",
+        "note: customer id: 600 identifiers occur more than once, in 1,200 rows: does each belong to one person, "
+        "or is this a mistake?",
         f"note: age: {table['age'].isna().sum()} rows have no number: the middle of the range replaces it",
         "note: row: left out: it has a different whole number in every row: identifiers, or row numbers?",
         "note: signup: left out: dates or times; replace them by a number that matters, such as a year or an age",

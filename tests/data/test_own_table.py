@@ -559,7 +559,8 @@ def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> No
         ({"features": ["b to q"]}, "features has the run 'b to q', but the file has no column 'q'"),
         (
             {"ranges": {"a to c": [0, 1], "b to d": [0, 2]}, "features": ["a to b", "c", "d"]},
-            "under ranges, 'a to c' sets 'b' to [0.0, 1.0], but 'b to d' sets it to [0.0, 2.0]; name the",
+            "under ranges, 'a to c' sets 'b' to [0.0, 1.0], but 'b to d' sets it to [0.0, 2.0]; name the "
+            "column only once: end",
         ),
         (
             {"ranges": {"a to b": [0, 1], "b": [0, 2]}, "features": ["a", "b"]},

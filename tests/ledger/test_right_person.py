@@ -353,7 +353,10 @@ def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unl
     once = table(tmp_path / "once.csv", [*ROWS, f"{word},40,no,x"])
     twice = table(tmp_path / "twice.csv", [*ROWS, f"{word},40,no,x", f"{word},41,yes,y"])
     made = unlearn("init", tmp_path / "model", "--data", once, *FLAGS)
-    assert f"in 1 row, the identifier customer is {word!r}: if this means" in made.stderr
+    assert (
+        f"in 1 row, the identifier customer is {word!r}: if this means that the identifier is missing, leave"
+        in made.stderr
+    )
     said = refused(unlearn, "init", tmp_path / "m2", "--data", twice, *FLAGS)
     assert f"the identifier customer is {word!r} in 2 rows, which looks like a missing identifier" in said
     assert not (tmp_path / "m2").exists()

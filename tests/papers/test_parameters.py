@@ -247,9 +247,10 @@ def test_a_preset_may_leave_out_any_key(section: str) -> None:
          "distinct accountants of Langevin unlearning, chosen from lsi, lsi-tight, shifted"),
         ("presets.smoke.shows", ["risk", "risk"], "shows is ['risk', 'risk'], but must be a list of distinct names "),
         (f"{FORGET}.deletion.median", {"n": 100, "request": 4}, "median.n is 100, but must be odd"),
-        (f"{FORGET}.deletion.median", {"n": 3, "request": 5}, "median.request is 5, but must be at most median.n + 1"),
+        (f"{FORGET}.deletion.median", {"n": 3, "request": 5}, "median.request is 5, but must be at most median.n + 1,"),
         (f"{FORGET}.deletion.problem.epsilon_dd", 70, "problem.epsilon_dd is 70, but must be at most problem.epsilon"),
         (f"{FORGET}.deletion.problem.strong_convexity", 9, "smoothness is 0.3, but must be at least problem.strong"),
+        ("presets.smoke.papers.private_learning.private_risk.scales", [0.5, 1.5], "scales contains 1.5, but must be"),
         (f"{FORGET}.risk.epsilon_dd", 2, "epsilon_dd is 2, but must be at most epsilon_dp"),
         (
             f"{LANGEVIN}.fig3a.epsilon",

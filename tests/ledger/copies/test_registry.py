@@ -139,8 +139,8 @@ def test_a_version_holds_what_export_writes_and_says_what_its_certificate_states
 ) -> None:
     printed = track(churn)
     assert (
-        f"version 1 is version 1 of the registered model churn in MLflow ({store.address}), and the alias `current`"
-        in printed
+        f"version 1 is version 1 of the registered model churn in MLflow ({store.address}), and the alias `current` "
+        "points to it" in printed
     )
     assert store.current() == "1"
     export(churn, to=tmp_path / "served")

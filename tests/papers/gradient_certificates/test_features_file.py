@@ -101,7 +101,7 @@ WRONG = {
         content() | {"weights": np.zeros(3)},
         "has `weights`, which is none of `rows`, `labels`, .*`new`",
     ),
-    "one label too few": (content() | {"labels": np.zeros(119)}, r"must have shape \(120,\), .* got \(119,\)"),
+    "one label too few": (content() | {"labels": np.zeros(119)}, r"`labels` must have shape \(120,\), .* got \(119,\)"),
     "columns of labels": (content() | {"labels": np.zeros((120, 1))}, r"`labels` must have shape \(120,\)"),
     "words for numbers": (content() | {"rows": np.full((120, 2), "a")}, "`rows` must hold numbers, got <U1"),
     "one number a record": (content() | {"rows": np.zeros(120)}, r"`rows` must have the shape .* got \(120,\)"),

@@ -194,7 +194,7 @@ def write_table_of(layout: Layout, name: str, rows: list[dict[str, Any]]) -> Non
 ASKED_FOR = {
     ("smallest sigma for one request of 1 record with K = 1", 0.5): (0.09, 0.03),
     ("smallest sigma for one request of 1 record with K = 1", 1.0): (0.05, 0.02),
-    ("all steps, S = 5 per request until 10 records are removed: sigma = 0.03", 1.0): (964, 26),
+    ("total number of steps until 10 records are removed, with 5 records per request and sigma = 0.03", 1.0): (964, 26),
 }
 NOISE = {("bound", 0.27874): {0.5: 6.533902274961859, 1.0: 3.31}, ("spectral", 0.1775751): {0.5: 3.889895}}
 
