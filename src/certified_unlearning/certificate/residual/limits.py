@@ -91,14 +91,10 @@ def require_readings(certificate: ResidualConstants) -> None:
     requests = certificate.requests
     allowed = certificate.most_records
     if most > allowed:
+        newton = certificate.is_by_newton
+        why = "readings depend only on counts of records" if newton else "every request reads the data"
         raise CertificateError(
-            f"the certificate states records_between_reads = {most}, but its constants allow {allowed}, "
-            "because "
-            + (
-                "readings depend only on counts of records"
-                if certificate.is_by_newton
-                else "every request reads the data"
-            )
+            f"the certificate states records_between_reads = {most}, but its constants allow {allowed}, because {why}"
         )
     scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
     stated = (
